@@ -1,0 +1,179 @@
+import { addressOf, syscall, terminated } from './libc.ts';
+
+/** Commands of prctl(2) that the project uses. */
+const PR = {
+  SET_PDEATHSIG: 1,
+  SET_DUMPABLE: 4,
+  SET_NAME: 15,
+  CAPBSET_DROP: 24,
+  SET_NO_NEW_PRIVS: 38,
+  CAP_AMBIENT: 47,
+} as const;
+const CAP_AMBIENT_CLEAR_ALL = 4;
+/** Highest capability number that is dropped from the bounding set; the kernel answers EINVAL above its own last one. */
+const LAST_CAPABILITY = 63;
+
+/** Asks for a signal when the parent thread ends; a change of uid or an exec with other rights clears it (prctl(2)). */
+export function setParentDeathSignal(signal: number): void {
+  syscall('prctl', PR.SET_PDEATHSIG, signal, 0, 0, 0);
+}
+
+/** Makes the process unreadable to others of its uid and without core file, until the next exec. */
+export function setUndumpable(): void {
+  syscall('prctl', PR.SET_DUMPABLE, 0, 0, 0, 0);
+}
+
+/** No later exec of this thread gains rights; cannot be undone. */
+export function setNoNewPrivileges(): void {
+  syscall('prctl', PR.SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
+/** Empties the ambient set and, where the caller may, the bounding set of capabilities. Needs CAP_SETPCAP for the second. */
+export function dropCapabilityBounds(): void {
+  syscall('prctl', PR.CAP_AMBIENT, CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+  for (let capability = 0; capability <= LAST_CAPABILITY; capability += 1) {
+    try {
+      syscall('prctl', PR.CAPBSET_DROP, capability, 0, 0, 0);
+    } catch (error) {
+      if (codeOf(error) === 'EINVAL') return;
+      throw error;
+    }
+  }
+}
+
+const CAPABILITY_VERSION_3 = 0x20080522;
+
+/** Sets the effective and permitted capabilities of this thread to the given bits; the inheritable set is emptied. */
+export function setCapabilities(bits: bigint): void {
+  const header = Buffer.alloc(8);
+  header.writeUInt32LE(CAPABILITY_VERSION_3, 0);
+  const data = Buffer.alloc(24);
+  data.writeUInt32LE(Number(bits & 0xffffffffn), 0);
+  data.writeUInt32LE(Number(bits & 0xffffffffn), 4);
+  data.writeUInt32LE(Number(bits >> 32n), 12);
+  data.writeUInt32LE(Number(bits >> 32n), 16);
+  syscall('capset', header, data);
+}
+
+/** Takes a uid and gid for good in this thread: no supplementary groups, real, effective and saved ids alike. Needs root. */
+export function becomeUser(uid: number, gid: number): void {
+  syscall('setgroups', 0, null);
+  syscall('setresgid', gid, gid, gid);
+  syscall('setresuid', uid, uid, uid);
+}
+
+/** Resource numbers of setrlimit(2), alike on x64 and arm64. */
+export const RESOURCE = {
+  fileSize: 1,
+  core: 4,
+  processes: 6,
+  openFiles: 7,
+  memoryLock: 8,
+  addressSpace: 9,
+  messageQueue: 12,
+} as const;
+/** A resource that a declaration may limit. */
+export type Resource = keyof typeof RESOURCE;
+
+/** Sets soft and hard limit of a resource of this process. */
+export function setLimit(resource: Resource, soft: number, hard: number): void {
+  const bytes = Buffer.alloc(16);
+  bytes.writeBigUInt64LE(BigInt(soft), 0);
+  bytes.writeBigUInt64LE(BigInt(hard), 8);
+  syscall('prlimit64', 0, RESOURCE[resource], bytes, null);
+}
+
+/** Closes every descriptor from `first` to `last`, both included. */
+export function closeRange(first: number, last: number): void {
+  if (first <= last) syscall('close_range', first, last, 0);
+}
+
+/** Replaces this process by the program open at `descriptor`; returns only by throwing NativeError. Close-on-exec of the descriptor holds. */
+export function execDescriptor(descriptor: number, argv: readonly string[], environment: readonly string[]): never {
+  const kept: Buffer[] = [];
+  const pointers = (texts: readonly string[]): Buffer => {
+    const table = Buffer.alloc(8 * (texts.length + 1));
+    for (const [index, text] of texts.entries()) {
+      const bytes = terminated('execveat', Buffer.from(text));
+      kept.push(bytes);
+      table.writeBigUInt64LE(addressOf(bytes), 8 * index);
+    }
+    return table;
+  };
+  const AT_EMPTY_PATH = 0x1000;
+  syscall('execveat', descriptor, Buffer.from('\0'), pointers(argv), pointers(environment), AT_EMPTY_PATH);
+  throw new Error(`execveat returned with ${kept.length} strings passed`);
+}
+
+/** Access rights of Landlock by name, each with the ABI that brought it (landlock(7)). */
+export const LANDLOCK_FS = {
+  EXECUTE: 1n << 0n,
+  WRITE_FILE: 1n << 1n,
+  READ_FILE: 1n << 2n,
+  READ_DIR: 1n << 3n,
+  REMOVE_DIR: 1n << 4n,
+  REMOVE_FILE: 1n << 5n,
+  MAKE_CHAR: 1n << 6n,
+  MAKE_DIR: 1n << 7n,
+  MAKE_REG: 1n << 8n,
+  MAKE_SOCK: 1n << 9n,
+  MAKE_FIFO: 1n << 10n,
+  MAKE_BLOCK: 1n << 11n,
+  MAKE_SYM: 1n << 12n,
+  REFER: 1n << 13n,
+  TRUNCATE: 1n << 14n,
+  IOCTL_DEV: 1n << 15n,
+} as const;
+/** A file right of Landlock. */
+export type LandlockRight = keyof typeof LANDLOCK_FS;
+
+/** The kernel's Landlock ABI; throws NativeError ENOSYS or EOPNOTSUPP where Landlock is absent or off. */
+export function landlockAbi(): number {
+  return syscall('landlock_create_ruleset', null, 0, 1);
+}
+
+/** Makes a ruleset from `struct landlock_ruleset_attr` bytes and returns its descriptor. */
+export function createRuleset(attributes: Buffer): number {
+  return syscall('landlock_create_ruleset', attributes, attributes.length, 0);
+}
+
+/** Grants rights below an open file or directory. */
+export function allowBeneath(ruleset: number, rights: bigint, descriptor: number): void {
+  const bytes = Buffer.alloc(12);
+  bytes.writeBigUInt64LE(rights, 0);
+  bytes.writeInt32LE(descriptor, 8);
+  syscall('landlock_add_rule', ruleset, 1, bytes, 0);
+}
+
+/** Grants TCP connect to one port; needs ABI 4. */
+export function allowConnect(ruleset: number, port: number): void {
+  const bytes = Buffer.alloc(16);
+  bytes.writeBigUInt64LE(2n, 0);
+  bytes.writeBigUInt64LE(BigInt(port), 8);
+  syscall('landlock_add_rule', ruleset, 2, bytes, 0);
+}
+
+/** Confines this thread, and what it execs, to a ruleset; cannot be undone. */
+export function restrictSelf(ruleset: number): void {
+  syscall('landlock_restrict_self', ruleset, 0);
+}
+
+const SECCOMP_SET_MODE_FILTER = 1;
+const SECCOMP_FILTER_FLAG_TSYNC = 1;
+
+/** Installs a BPF program (array of 8-byte `struct sock_filter`) on all threads; cannot be undone. */
+export function installFilter(program: Buffer): void {
+  const head = Buffer.alloc(16);
+  head.writeUInt16LE(program.length / 8, 0);
+  head.writeBigUInt64LE(addressOf(program), 8);
+  syscall('seccomp', SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, head);
+}
+
+/** Makes an anonymous file; the boundary probe tries to run it. */
+export function memfdCreate(name: string): number {
+  return syscall('memfd_create', terminated('memfd_create', Buffer.from(name)), 0);
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined;
+}
