@@ -1,0 +1,74 @@
+/*
+ * promote: one promotion or one recovery, then it ends.
+ *
+ *   transport   channel 3, frames of helpers/protocol/frame.ts, messages of envelope.ts
+ *   asks        `daemon`
+ *   trust       none in `daemon`: the approval is verified here against the pin in the owner's folder (descriptor 7), the
+ *               manifest is rebuilt here from the draft's descriptor (5), the root's identity is recomputed here (4)
+ */
+import * as z from 'zod'
+import { bytes, digestTextSchema } from '../protocol/ids.ts'
+import { signedSchema } from '../protocol/signed.ts'
+import { failureCodes } from '../protocol/operations.ts'
+
+/** Raised by any change of a union below. */
+export const PROMOTE_PROTOCOL_VERSION = 1
+
+export const promoteRequests = {
+  /** Settles what an earlier promotion of this root left; always the first request. */
+  'promote.recover': {
+    body: z.strictObject({}),
+    reply: z.strictObject({
+      outcome: z.enum(['nothing-to-do', 'rolled-back', 'finished', 'cleaned', 'needs-attention']),
+      /** Paths, as path text, of files in a third state; both copies are kept. */
+      conflicts: z.array(z.string()).max(1000),
+    }),
+  },
+  /** Applies the approved manifest, all or restore. */
+  'promote.apply': {
+    body: z.strictObject({ approval: signedSchema, pinRotation: z.strictObject({ current: signedSchema, next: signedSchema }).optional() }),
+    reply: z.discriminatedUnion('outcome', [
+      z.strictObject({ outcome: z.literal('promoted'), manifestDigest: digestTextSchema, history: z.string().max(64) }),
+      z.strictObject({ outcome: z.literal('refused'), code: z.enum(failureCodes), path: z.string().max(4096).optional() }),
+      z.strictObject({ outcome: z.literal('rolled-back'), code: z.enum(failureCodes), path: z.string().max(4096).optional() }),
+    ]),
+  },
+  /** Ends an apply before its commit; after it, nothing. */
+  'promote.cancel': { body: z.strictObject({}), reply: z.strictObject({}) },
+} as const
+
+export const promoteEvents = {
+  'promote.progress': z.strictObject({ phase: z.enum(['verifying', 'staging', 'applying', 'committing', 'cleaning']), done: z.int().min(0), total: z.int().min(0) }),
+} as const
+
+/** What `cli` writes into the owner's folder as `pin.json` at pairing: the trust that promote starts from. Bytes are hexadecimal. */
+export const ownerPinSchema = z.strictObject({
+  version: z.literal(1),
+  executor: z.string(),
+  commandKey: digestTextSchema,
+  rootIdentity: digestTextSchema,
+  promotion: z.enum(['page', 'machine']),
+})
+export type OwnerPin = z.infer<typeof ownerPinSchema>
+
+/** What `cli` writes as `confirmations/<manifestDigest>.json` after `review RUN --approve`. */
+export const ownerConfirmationSchema = z.strictObject({
+  version: z.literal(1),
+  run: z.string(),
+  manifestDigest: digestTextSchema,
+  rootIdentity: digestTextSchema,
+  /** Names the guarded entries (`.git`, hooks, CI, editor tasks) that the person saw and confirmed. */
+  guarded: z.array(z.string()).max(10_000),
+  at: z.int(),
+})
+export type OwnerConfirmation = z.infer<typeof ownerConfirmationSchema>
+
+export type PromoteRequest = keyof typeof promoteRequests
+export type PromoteBody<Type extends PromoteRequest> = z.infer<(typeof promoteRequests)[Type]['body']>
+export type PromoteReply<Type extends PromoteRequest> = z.infer<(typeof promoteRequests)[Type]['reply']>
+export type PromoteEvent = keyof typeof promoteEvents
+
+export const promoteRefusals = ['RECOVERY_FIRST', 'RECOVERY_REQUIRED', 'BUSY', 'PIN_INVALID'] as const
+export type PromoteRefusal = (typeof promoteRefusals)[number]
+/** SHA-256 of one root's stable identity: see helpers/files/root.ts. */
+export const rootIdentitySchema = bytes(32)

@@ -1,0 +1,78 @@
+/*
+ * workspace: reads the root, writes drafts, and nothing else.
+ *
+ *   transport   channel 3, frames of helpers/protocol/frame.ts, messages of envelope.ts
+ *   asks        `daemon`
+ *   trust       arguments come from an agent and are hostile; the run id comes from a verified envelope
+ *
+ * A draft belongs to a run. `slot` is the number of its folder below `drafts/`, by which the supervisor opens it for `promote`.
+ */
+import * as z from 'zod'
+import { bytesTo, digestTextSchema, runIdSchema, timeSchema, bytes } from '../protocol/ids.ts'
+
+/** Raised by any change of a union below. */
+export const WORKSPACE_PROTOCOL_VERSION = 1
+
+const draft = z.strictObject({
+  run: runIdSchema,
+  slot: z.int().min(1).max(0xffff_ffff),
+  changeCount: z.int().min(0),
+  byteCount: z.int().min(0),
+  createdAt: timeSchema,
+  changedAt: timeSchema,
+})
+export type DraftFacts = z.infer<typeof draft>
+
+export const workspaceRequests = {
+  /** Opens and checks the root again; WORKSPACE_UNAVAILABLE with the check that failed. */
+  'workspace.root': {
+    body: z.strictObject({}),
+    reply: z.strictObject({ rootName: z.string().max(1024), rootIdentity: bytes(32), changed: z.boolean() }),
+  },
+  /** Runs one operation of the list for a run; `arguments` have passed the schema already and are checked again. The result is a success or a failure of operations.ts. */
+  'workspace.operate': {
+    body: z.strictObject({
+      call: z.string().min(1).max(128),
+      run: runIdSchema,
+      operation: z.string().max(64),
+      arguments: z.unknown(),
+      /** Deadline in ms from now. */
+      withinMs: z.int().min(1).max(300_000),
+      /** The owner's ignore rules, gitignore syntax, already read and bounded by `daemon`. */
+      ignore: z.array(z.string().max(1024)).max(1000),
+    }),
+    reply: z.strictObject({ result: z.unknown() }),
+  },
+  /** Ends a running operation as soon as it can be; unknown calls get the same answer. */
+  'workspace.cancel': { body: z.strictObject({ call: z.string().min(1).max(128) }), reply: z.strictObject({}) },
+  'workspace.drafts': { body: z.strictObject({}), reply: z.strictObject({ drafts: z.array(draft).max(10_000) }) },
+  /** Removes a draft for good. */
+  'workspace.discard': { body: z.strictObject({ run: runIdSchema }), reply: z.strictObject({ discarded: z.boolean() }) },
+  /** Freezes a draft for promotion and tells where it is; no operation changes it until released or discarded. */
+  'workspace.freeze': {
+    body: z.strictObject({ run: runIdSchema, manifestDigest: digestTextSchema }),
+    reply: z.strictObject({ slot: z.int().min(1), manifest: bytesTo(900_000).optional() }),
+  },
+  'workspace.release': { body: z.strictObject({ run: runIdSchema, promoted: z.boolean() }), reply: z.strictObject({}) },
+  /** One page of a draft's local difference, for the owner's terminal. */
+  'workspace.difference': {
+    body: z.strictObject({ run: runIdSchema, change: z.int().min(0), ignore: z.array(z.string().max(1024)).max(1000) }),
+    reply: z.strictObject({
+      changeCount: z.int().min(0), manifestDigest: digestTextSchema,
+      path: z.string(), kind: z.enum(['created', 'modified', 'deleted']), type: z.enum(['file', 'directory']),
+      /** Unified difference, or why there is none. */
+      difference: z.discriminatedUnion('shown', [
+        z.strictObject({ shown: z.literal('text'), text: z.string().max(600_000), truncated: z.boolean() }),
+        z.strictObject({ shown: z.literal('nothing'), reason: z.enum(['binary', 'too-large', 'directory', 'mode-only']) }),
+      ]),
+      modeBefore: z.string().optional(), modeAfter: z.string().optional(),
+    }),
+  },
+} as const
+
+export type WorkspaceRequest = keyof typeof workspaceRequests
+export type WorkspaceBody<Type extends WorkspaceRequest> = z.infer<(typeof workspaceRequests)[Type]['body']>
+export type WorkspaceReply<Type extends WorkspaceRequest> = z.infer<(typeof workspaceRequests)[Type]['reply']>
+
+export const workspaceRefusals = ['WORKSPACE_UNAVAILABLE', 'ROOT_CHANGED', 'ROOT_OVERLAPS', 'DRAFT_UNKNOWN', 'DRAFT_DAMAGED', 'DRAFT_FROZEN', 'MANIFEST_STALE', 'CHANGE_UNKNOWN', 'CANCELLED'] as const
+export type WorkspaceRefusal = (typeof workspaceRefusals)[number]
