@@ -1,0 +1,219 @@
+import type { Digest, Gate, KnownOutcome, Outcome } from '../values.ts';
+
+// The control plane's side, kept by machine.ts.
+
+/** What the control plane knows when it queues a command. */
+export type CommandInput = {
+  readonly commandId: string;
+  readonly executorId: string;
+  /** Digest of the signed envelope: root of the receipt chain. */
+  readonly envelopeDigest: Digest;
+};
+
+/** Why an outcome is unknown. */
+export type UnknownReason = 'connection-lost' | 'lifetime-passed' | 'reported-by-machine';
+
+/** Facts and wishes; signatures and both digests are verified before one of these exists. */
+export type CommandEvent =
+  /** Delivered as the answer to a question of this connection; all six conditions were checked again (N-102). */
+  | { readonly type: 'command.lease'; readonly epoch: number; readonly receiptDigest: Digest }
+  /** The dispatch gate said no, or the machine's did before the start. */
+  | { readonly type: 'command.refused'; readonly epoch: number | null; readonly gate: Gate; readonly code: string }
+  | {
+      readonly type: 'receipt.accepted';
+      readonly epoch: number;
+      readonly receiptDigest: Digest;
+      readonly previousDigest: Digest;
+    }
+  | {
+      readonly type: 'receipt.started';
+      readonly epoch: number;
+      readonly receiptDigest: Digest;
+      readonly previousDigest: Digest;
+    }
+  /** The machine says that it did not start this, and never will. */
+  | {
+      readonly type: 'command.not-started';
+      readonly epoch: number;
+      readonly outcome: 'cancelled' | 'expired';
+      readonly code: string;
+    }
+  /** A signed result within all limits arrived; it is countersigned in the same transaction. */
+  | {
+      readonly type: 'result.received';
+      readonly epoch: number;
+      readonly outcome: Exclude<Outcome, 'refused'>;
+      readonly code: string | null;
+      readonly resultDigest: Digest;
+      readonly previousDigest: Digest;
+    }
+  /** A signed result arrived that the control plane must refuse: too large, wrong schema (N-119). */
+  | {
+      readonly type: 'result.unacceptable';
+      readonly epoch: number;
+      readonly code: string;
+      readonly previousDigest: Digest;
+    }
+  /** The machine replaced a refused result by a refusal record (N-119). */
+  | { readonly type: 'result.replaced'; readonly epoch: number; readonly resultDigest: Digest }
+  | { readonly type: 'command.cancel'; readonly by: 'person' | 'run-ended' | 'withdrawn' }
+  /** The lifetime of N-050 passed. */
+  | { readonly type: 'command.expired' }
+  /** The connection that leased it ended or was fenced (R59). */
+  | { readonly type: 'connection.lost'; readonly epoch: number }
+  /** After unknown: a chain that begins with this command's own lease and proves how it ended (N-118). */
+  | {
+      readonly type: 'receipt.late';
+      readonly leasedDigest: Digest;
+      /** Digest of the accepted receipt in that chain, null when it has none. */
+      readonly acceptedDigest: Digest | null;
+      readonly outcome: KnownOutcome;
+      readonly code: string | null;
+      readonly resultDigest: Digest | null;
+    };
+
+/** Reasons with which a command refuses an event that its state knows. */
+export type CommandRefusal = 'CONNECTION_FENCED' | 'RECEIPT_CHAIN_BROKEN' | 'ALREADY_CANCELLING';
+
+/** Plain data of one command as the control plane keeps it. */
+export type CommandContext = CommandInput & {
+  /** Connection that was given the command; a result is believed from this one alone. */
+  readonly epoch: number | null;
+  readonly leasedDigest: Digest | null;
+  readonly acceptedDigest: Digest | null;
+  /** Last receipt of the chain. */
+  readonly headDigest: Digest;
+  readonly cancelledBy: 'person' | 'run-ended' | 'withdrawn' | null;
+  readonly unknownBecause: UnknownReason | null;
+  readonly gate: Gate | null;
+  readonly code: string | null;
+  readonly resultDigest: Digest | null;
+};
+
+/** How a command ended. `late` says that it was unknown before. */
+export type CommandOutput = {
+  readonly commandId: string;
+  readonly outcome: KnownOutcome;
+  readonly gate: Gate | null;
+  readonly code: string | null;
+  readonly resultDigest: Digest | null;
+  readonly late: boolean;
+};
+
+/** A command emits nothing: the control plane reads the actions that `step` returns. */
+export type CommandEmitted = never;
+
+/** What the control plane does after the transaction that stored the step. */
+export type CommandActions = {
+  /** Put the wish into the answer of the next control question (N-506). */
+  readonly askMachineToCancel: undefined;
+  /** Countersign the result's digest: the fourth receipt. */
+  readonly countersignResult: { readonly resultDigest: Digest };
+  /** Answer RESULT_REFUSED with this code (N-119). */
+  readonly refuseResult: { readonly code: string };
+  /** Wake whoever waits for the outcome. */
+  readonly tellWaiter: { readonly outcome: Outcome };
+  readonly refuse: { readonly code: CommandRefusal };
+};
+
+// The machine's side, run by execution.ts.
+
+/** Phase of the ledger's last record of a command (N-117); `received` has no record yet. */
+export type Phase = 'received' | 'accepted-pending' | 'started-pending' | 'executing' | 'result-pending';
+
+/** One command as the daemon verified it, or as its ledger recalls it after a restart. */
+export type ExecutionInput = {
+  readonly commandId: string;
+  readonly runId: string;
+  readonly operation: string;
+  readonly envelopeDigest: Digest;
+  /** Connection that delivered it. */
+  readonly epoch: number;
+  /** Longest run time, in ms. */
+  readonly maximumRuntimeMs: number;
+  readonly phase: Phase;
+  /** What the ledger's result record says; null in every phase but `result-pending`. */
+  readonly ended: Ended | null;
+  /** A cancel overtook the command (N-506). */
+  readonly cancelled: boolean;
+};
+
+/** How an execution ended on this machine, before the control plane knows. */
+export type Ended = {
+  readonly outcome: Outcome;
+  readonly code: string | null;
+  readonly resultDigest: Digest | null;
+};
+
+/** Contract of `checkGate`: the machine's own gate, with its own catalogue, policy, limits and ledger (R33). Asked before `accepted` and again before `started`. */
+export type CheckGate = {
+  readonly input: { readonly commandId: string; readonly step: 'accept' | 'start' };
+  readonly output:
+    | { readonly permitted: true }
+    | { readonly permitted: false; readonly outcome: 'refused' | 'expired'; readonly code: string };
+};
+/** Contract of `recordPhase`: the ledger record (which is the signed receipt, where there is one) is durable when it resolves; rejects when the ledger is damaged or unwritable (N-115). */
+export type RecordPhase = {
+  readonly input: { readonly commandId: string; readonly phase: 'accepted-pending' | 'started-pending' };
+  readonly output: { readonly durable: true };
+};
+/** Contract of `runOperation`: the side effect, once for `commandId` as idempotency key; rejects only when its outcome cannot be known. */
+export type RunOperation = {
+  readonly input: { readonly commandId: string; readonly operation: string };
+  readonly output: Ended;
+};
+/** Contract of `stopOperation`: asks the helper on its control lane to stop; `runOperation` then ends as it truly was. */
+export type StopOperation = {
+  readonly input: { readonly commandId: string; readonly reason: StopReason };
+  readonly output: { readonly asked: true };
+};
+/** Contract of `askOutcome`: after a restart, asks the helper what happened to this idempotency key; `unknown` when it does not know. Runs nothing. */
+export type AskOutcome = {
+  readonly input: { readonly commandId: string; readonly operation: string };
+  readonly output: Ended;
+};
+/** Contract of `recordResult`: the result record is durable when it resolves. */
+export type RecordResult = {
+  readonly input: { readonly commandId: string; readonly ended: Ended; readonly started: boolean };
+  readonly output: { readonly durable: true };
+};
+/** Contract of `deliverResult`: sends the recorded result and waits for the countersignature; rejects when no answer came. */
+export type DeliverResult = {
+  readonly input: { readonly commandId: string; readonly replaced: boolean };
+  readonly output: { readonly answer: 'acknowledged' } | { readonly answer: 'refused'; readonly code: string };
+};
+/** Contract of `recordReplacement`: the refusal record that stands in for a refused result is durable when it resolves (N-119). */
+export type RecordReplacement = {
+  readonly input: { readonly commandId: string; readonly code: string };
+  readonly output: { readonly durable: true };
+};
+
+/** Why a running operation is asked to stop. */
+export type StopReason = 'cancelled' | 'runtime-passed' | 'control-lost' | 'daemon-stopping';
+
+/** What an execution hears from the daemon. */
+export type ExecutionEvent =
+  | { readonly type: 'execution.cancel' }
+  /** The connection that delivered it is fenced or gone: nothing that has not started may start. */
+  | { readonly type: 'execution.fenced' }
+  /** Stop now: no valid control answer for 60 s, or the daemon is stopping. */
+  | { readonly type: 'execution.stop'; readonly reason: 'control-lost' | 'daemon-stopping' }
+  /** Its turn within its run and within the limits: it may start (N-509). */
+  | { readonly type: 'execution.start' }
+  /** A connection is there again: undelivered results are sent again. */
+  | { readonly type: 'connection.online' };
+
+/** Progress for the daemon: one for each ledger phase reached. */
+export type ExecutionEmitted = { readonly type: 'execution.phase'; readonly commandId: string; readonly phase: Phase };
+
+/** Plain data of one execution. */
+export type ExecutionContext = ExecutionInput & {
+  /** True once the ledger says `started`: from here a side effect may exist. */
+  readonly started: boolean;
+  readonly stopReason: StopReason | null;
+  /** Code with which the control plane refused the result, null until then. */
+  readonly replacedBecause: string | null;
+};
+
+/** How an execution closed. `acknowledged` is false when it ended before any record, so that nothing had to be delivered. */
+export type ExecutionOutput = Ended & { readonly commandId: string; readonly runId: string };
