@@ -57,7 +57,8 @@ export type ReceiptFrame = z.infer<typeof receiptFrameSchema>
 
 /** Questions of the channel with their answers. */
 export const channelQuestions = {
-  'session.challenge': { body: z.strictObject({ executor: executorIdSchema }), answer: z.strictObject({ challenge: bytes(32) }) },
+  /** Begins a session; names the ledger count that the control plane has acknowledged. */
+  'session.challenge': { body: z.strictObject({ executor: executorIdSchema }), answer: z.strictObject({ challenge: bytes(32), acknowledgedCount: counterSchema }) },
   /** Proves the key; the answer is a signed `control.session` over the proof's nonce. */
   'session.prove': { body: z.strictObject({ proof: signedSchema }), answer: z.strictObject({ session: signedSchema }) },
   /** Held until there is work for at most `capacity` commands, or the hold ends with none. A repeated question gets the same commands. */

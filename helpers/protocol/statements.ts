@@ -34,6 +34,9 @@ export type Origin = z.infer<typeof originSchema>
 export const outcomeSchema = z.enum(['succeeded', 'failed', 'refused', 'cancelled', 'expired'])
 export type Outcome = z.infer<typeof outcomeSchema>
 
+/** Where the machine's ledger stood when this was signed: the verifier remembers the highest and detects a copy by it. */
+const ledger = { ledgerCount: counterSchema, ledgerHead: digestSchema }
+
 const receipt = {
   guard, at, executor: executorIdSchema, command: commandIdSchema, epoch: counterSchema, envelopeDigest: digestSchema,
   /** Digest of the statement before this one in the chain: leased, accepted, started, result-acknowledged. */
@@ -55,13 +58,14 @@ export const machineStatements = {
   'machine.descriptor': z.strictObject({ guard, at, executor: executorIdSchema.optional(), revision: z.int().min(1), descriptorDigest: digestSchema }),
   /** Proves possession over a fresh challenge and states the head of the ledger. */
   'machine.session': z.strictObject({
-    guard, at, executor: executorIdSchema, challenge: nonce, nonce,
-    ledgerHead: digestSchema, ledgerCount: counterSchema, capabilityRevision: z.int().min(1),
+    guard, at, executor: executorIdSchema, challenge: nonce, nonce, ...ledger, capabilityRevision: z.int().min(1),
+    /** The ledger's own head at the count that the challenge named: equal on both sides, or one of them is a copy. */
+    acknowledgedCount: counterSchema, acknowledgedHead: digestSchema,
   }),
-  'machine.heartbeat': z.strictObject({ guard, at, executor: executorIdSchema, epoch: counterSchema }),
+  'machine.heartbeat': z.strictObject({ guard, at, executor: executorIdSchema, epoch: counterSchema, ...ledger }),
   'machine.accepted': z.strictObject(receipt),
   'machine.started': z.strictObject(receipt),
-  'machine.result': z.strictObject({ ...receipt, outcome: outcomeSchema, resultDigest: digestSchema }),
+  'machine.result': z.strictObject({ ...receipt, ...ledger, outcome: outcomeSchema, resultDigest: digestSchema }),
   /** The machine will not run this command; `code` names the check, `gate` where it stands. */
   'machine.refused': z.strictObject({ ...receipt, code: z.string().max(64) }),
   /** New key in place of the old; signed by both. */
