@@ -18,9 +18,22 @@ export function unprovided<Output, Input>(name: string): PromiseActorLogic<Outpu
   return fromPromise<Output, Input>(() => Promise.reject(new Unprovided(name)));
 }
 
-/** Stub action that throws its own name when it is executed; stepping a machine with `transition` never executes it. */
-export function unprovidedAction<Params>(name: string): (args: unknown, params: Params) => void {
-  return () => {
-    throw new Unprovided(name);
-  };
+/** Stub actions by name, one for each key of `Actions`. */
+export type UnprovidedActions<Actions> = {
+  readonly [Name in keyof Actions]: (args: unknown, params: Actions[Name]) => void;
+};
+
+/**
+ * Stub actions that throw their own name when executed; stepping a machine with `transition` never executes one.
+ * `names` lists every key of `Actions`, which maps each action to its parameters.
+ */
+export function unprovidedActions<Actions>(names: Record<keyof Actions & string, true>): UnprovidedActions<Actions> {
+  const stubs = Object.keys(names).map((name) => {
+    const stub = (): never => {
+      throw new Unprovided(name);
+    };
+    return [name, stub];
+  });
+  // The compiler forgets the keys of an object on the way through its entries; `names` is exhaustive by its type.
+  return Object.fromEntries(stubs) as UnprovidedActions<Actions>;
 }

@@ -14,13 +14,7 @@ export type ExecutorFault =
   | 'drain-failed';
 
 /** Why an executor was ended. */
-export type RevocationReason =
-  | 'disconnected'
-  | 'deleted'
-  | 'drained'
-  | 'replaced'
-  | 'ended-by-organization-owner'
-  | 'pairing-abandoned';
+export type RevocationReason = 'disconnected' | 'deleted' | 'drained' | 'replaced' | 'ended-by-organization-owner';
 
 /** Facts and wishes that a lifecycle can meet; who may send a wish is decided before (server/executors/rules.ts). */
 export type ExecutorEvent =
@@ -39,7 +33,7 @@ export type ExecutorEvent =
   | { readonly type: 'executor.damaged'; readonly fault: ExecutorFault }
   /** A person ran `repair` on the machine and the daemon proved it (D-11). */
   | { readonly type: 'executor.repaired' }
-  | { readonly type: 'executor.disconnect'; readonly by: 'administrator' | 'organization-owner' | 'offboarding' }
+  | { readonly type: 'executor.disconnect'; readonly by: 'administrator' | 'organization-owner' }
   | { readonly type: 'executor.delete' }
   /** A replacement pairing, signed by both keys, was confirmed (N-079). */
   | { readonly type: 'executor.replaced' }
