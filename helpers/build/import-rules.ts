@@ -124,6 +124,12 @@ export const folders: readonly FolderRule[] = [
     reason: 'both ends import it: no handler and no other process’s messages may come along',
   },
   {
+    name: 'any privileges.ts',
+    files: /^helpers\/(?!runtime\/)[^/]+\/privileges\.ts$/,
+    values: [/^helpers\/runtime\/privileges\.ts$/],
+    reason: 'it is one constant that an auditor reads: nothing computed elsewhere decides a right',
+  },
+  {
     name: 'helpers/protocol/registry.ts',
     files: /^helpers\/protocol\/registry\.ts$/,
     values: [protocolFolder],
@@ -139,7 +145,7 @@ export const folders: readonly FolderRule[] = [
   {
     name: 'helpers/table.ts',
     files: /^helpers\/table\.ts$/,
-    values: [/^helpers\/[^/]+\/privileges\.ts$/, /^daemon\/privileges\.ts$/],
+    values: [/^helpers\/[^/]+\/privileges\.ts$/],
     types: [/^helpers\/runtime\//],
     reason: 'the one table lists declarations and nothing else, so that an auditor reads it alone',
   },
@@ -218,7 +224,7 @@ export const folders: readonly FolderRule[] = [
       machines,
       protocolFolder,
       /^helpers\/runtime\/start\.ts$/,
-      /^actors\/helper-client\.ts$/,
+      /^actors\/(helper-client|key-store)\.ts$/,
       node,
       npm('@fastify/[^/]+', '@modelcontextprotocol/sdk', 'fastify', 'fastify-type-provider-zod', 'kysely', 'libsql'),
       npm('pg', 'pino', 'prom-client', 'tweetnacl', 'ws', 'xstate', 'zod'),
