@@ -1,0 +1,206 @@
+/*
+ * The machine's own gate. The control plane has its verdict, this is the other one: every envelope is checked again with this
+ * machine's catalogue, policy, limits and ledger, and no flag skips it. Pure: facts in, verdict out.
+ *
+ * Order: signature, shape, then each bound field with its own code, then replay, then what the owner permits now.
+ */
+import { findOperation, unimplementedOperations } from '../helpers/protocol/operations.ts';
+import type { Operation } from '../helpers/protocol/operations.ts';
+import type { EnvelopeRefusal, MachineRefusal } from '../helpers/protocol/errors.ts';
+import { PROTOCOL_VERSION } from '../helpers/protocol/descriptor.ts';
+import { encode, decode } from '../helpers/protocol/codec.ts';
+import { sha256 } from '../helpers/protocol/signed.ts';
+import type { AdmittedKey } from '../helpers/protocol/signed.ts';
+import { openStatement } from '../helpers/protocol/statements.ts';
+import type { CommandEnvelope } from '../helpers/protocol/statements.ts';
+import type { ExecutorId } from '../helpers/protocol/ids.ts';
+import type { CommandFrame } from '../server/protocol.ts';
+import type { CommandFacts } from './ledger/records.ts';
+import type { LedgerMemory } from './ledger/memory.ts';
+import { permits } from './config.ts';
+import type { Policy } from './config.ts';
+
+/** How far a fence may run ahead of the highest one seen: more is a mistake or an attack (S-206). */
+export const FENCE_JUMP_LIMIT = 1_048_576;
+
+/** What this machine knows at the moment of the check. */
+export interface GateFacts {
+  readonly executor: ExecutorId;
+  readonly commandKey: AdmittedKey;
+  readonly epoch: number;
+  /** The revision that a person confirmed last, with the policy that it stated; absent while none is confirmed. */
+  readonly confirmed:
+    | { readonly revision: number; readonly policy: Policy; readonly policyDigest: Uint8Array }
+    | undefined;
+  readonly catalogueDigest: Uint8Array;
+  /** The owner's policy as it stands now; absent while the file is unreadable or invalid. */
+  readonly policy: Policy | undefined;
+  readonly memory: LedgerMemory;
+  /** ms since the Unix epoch by the control plane's clock, never before the highest time ever signed to this machine. */
+  readonly now: number;
+}
+
+/** A command that may be accepted. */
+export interface AdmittedCommand {
+  readonly envelope: CommandEnvelope;
+  readonly facts: CommandFacts;
+  readonly operation: Operation;
+  readonly arguments: unknown;
+  readonly content: Uint8Array;
+}
+
+/** The gate's answer. `facts` are there once the signature held, so that the refusal can be recorded and receipted. */
+export type GateVerdict =
+  | { readonly permitted: true; readonly command: AdmittedCommand }
+  | {
+      readonly permitted: false;
+      readonly gate: 'envelope' | 'policy' | 'ledger';
+      readonly code: EnvelopeRefusal | MachineRefusal;
+      readonly facts: CommandFacts | undefined;
+    }
+  /** The same command with the same bytes again: answered from the ledger, not run. */
+  | { readonly permitted: false; readonly gate: 'repeat'; readonly facts: CommandFacts };
+
+/** Decides about one delivered command before anything is recorded. */
+export function checkCommand(frame: CommandFrame, known: GateFacts): GateVerdict {
+  const opened = openSignedParts(frame, known);
+  if (typeof opened === 'string') return refuse('envelope', opened, undefined);
+  const { envelope, facts } = opened;
+  const bound = checkBoundFields(envelope, known) ?? checkBytes(frame, envelope);
+  if (bound) return refuse('envelope', bound, facts);
+  const replay = checkReplay(facts, known.memory);
+  if (replay === 'repeat') return { permitted: false, gate: 'repeat', facts };
+  if (replay) return refuse('ledger', replay, facts);
+  const operation = findOperation(envelope.operation);
+  if (!operation) return refuse('envelope', unknownOperation(envelope.operation), facts);
+  const owner = checkOwner(envelope, operation, known);
+  if (owner) return refuse(owner === 'LOCAL_POLICY_DENIED' ? 'policy' : 'envelope', owner, facts);
+  const parsed = operation.arguments.safeParse(decode(frame.arguments));
+  if (!parsed.success) return refuse('envelope', 'ARGUMENTS_INVALID', facts);
+  return { permitted: true, command: { envelope, facts, operation, arguments: parsed.data, content: frame.content } };
+}
+
+/** Whether an accepted command may start now: asked again, because a withdrawal may have come in between (N-103). */
+export function checkStart(
+  facts: CommandFacts,
+  known: Pick<GateFacts, 'policy' | 'confirmed' | 'epoch' | 'now'>,
+): EnvelopeRefusal | MachineRefusal | undefined {
+  if (facts.epoch !== known.epoch) return 'EPOCH_STALE';
+  if (facts.expiresAt <= known.now) return 'COMMAND_EXPIRED';
+  return isPermittedNow(facts.operation, known) ? undefined : 'LOCAL_POLICY_DENIED';
+}
+
+function refuse(
+  gate: 'envelope' | 'policy' | 'ledger',
+  code: EnvelopeRefusal | MachineRefusal,
+  facts: CommandFacts | undefined,
+): GateVerdict {
+  return { permitted: false, gate, code, facts };
+}
+
+function openSignedParts(
+  frame: CommandFrame,
+  known: GateFacts,
+): { envelope: CommandEnvelope; facts: CommandFacts } | EnvelopeRefusal {
+  try {
+    const opened = openStatement('control.command', known.commandKey, frame.envelope);
+    if (!opened) return 'SIGNATURE_INVALID';
+    const leased = openStatement('control.leased', known.commandKey, frame.leased);
+    if (!leased) return 'LEASE_INVALID';
+    const envelope = opened.statement;
+    const lease = leased.statement;
+    const matches =
+      lease.command === envelope.command &&
+      lease.executor === envelope.executor &&
+      lease.epoch === envelope.epoch &&
+      opened.digest.equals(lease.envelopeDigest);
+    if (!matches) return 'LEASE_INVALID';
+    return { envelope, facts: factsOf(frame, envelope, opened.digest, leased.digest) };
+  } catch {
+    // The key signed bytes that are no statement: nothing of them is believed.
+    return 'ENVELOPE_INVALID';
+  }
+}
+
+function factsOf(
+  frame: CommandFrame,
+  envelope: CommandEnvelope,
+  envelopeDigest: Buffer,
+  leasedDigest: Buffer,
+): CommandFacts {
+  const { command, run, operation, binding, fence, epoch, maximumRuntimeMs, expiresAt, idempotencyKey } = envelope;
+  return {
+    command,
+    run,
+    operation,
+    binding,
+    fence,
+    epoch,
+    maximumRuntimeMs,
+    expiresAt,
+    idempotencyKey,
+    envelopeDigest,
+    leasedDigest,
+    originDigest: sha256(encode(envelope.origin)),
+    requestDigest: sha256(sha256(Buffer.from(operation)), sha256(frame.arguments), sha256(frame.content)),
+  };
+}
+
+function checkBoundFields(envelope: CommandEnvelope, known: GateFacts): EnvelopeRefusal | undefined {
+  if (envelope.protocolVersion !== PROTOCOL_VERSION) return 'PROTOCOL_VERSION_UNSUPPORTED';
+  if (envelope.executor !== known.executor) return 'EXECUTOR_MISMATCH';
+  if (envelope.epoch !== known.epoch) return 'EPOCH_STALE';
+  if (!known.confirmed || envelope.capabilityRevision !== known.confirmed.revision) return 'DESCRIPTOR_STALE';
+  if (!equal(envelope.catalogueDigest, known.catalogueDigest)) return 'CATALOGUE_MISMATCH';
+  if (!equal(envelope.policyDigest, known.confirmed.policyDigest)) return 'POLICY_STALE';
+  if (envelope.mode !== 'foreground') return 'MODE_UNSUPPORTED';
+  if (envelope.maximumRuntimeMs > (known.policy ?? known.confirmed.policy).limits.runtimeMs) return 'RUNTIME_EXCEEDED';
+  if (envelope.notBefore > known.now) return 'COMMAND_NOT_YET_VALID';
+  if (envelope.expiresAt <= known.now) return 'COMMAND_EXPIRED';
+  return envelope.fence > known.memory.highFence + FENCE_JUMP_LIMIT ? 'FENCE_STALE' : undefined;
+}
+
+function checkBytes(frame: CommandFrame, envelope: CommandEnvelope): EnvelopeRefusal | undefined {
+  if (!equal(sha256(frame.arguments), envelope.argumentsDigest)) return 'COMMAND_DIGEST_INVALID';
+  return equal(sha256(frame.content), envelope.contentDigest) ? undefined : 'CONTENT_DIGEST_INVALID';
+}
+
+function checkReplay(facts: CommandFacts, memory: LedgerMemory): EnvelopeRefusal | 'repeat' | undefined {
+  const earlier = memory.commands.get(facts.command);
+  if (earlier) return equal(earlier.facts.envelopeDigest, facts.envelopeDigest) ? 'repeat' : 'COMMAND_ID_REUSED';
+  if (memory.byIdempotencyKey(facts.idempotencyKey)) return 'IDEMPOTENCY_CONFLICT';
+  const run = memory.runs.get(facts.run);
+  if (!run) return undefined;
+  if (!equal(run.originDigest, facts.originDigest)) return 'COMMAND_ORIGIN_INVALID';
+  const binding = run.bindings.get(facts.operation);
+  if (binding !== undefined && binding !== facts.binding) return 'BINDING_INVALID';
+  return facts.fence < run.fence ? 'FENCE_STALE' : undefined;
+}
+
+function unknownOperation(key: string): EnvelopeRefusal {
+  return unimplementedOperations.some((name) => name === key) ? 'OPERATION_NOT_IMPLEMENTED' : 'OPERATION_UNKNOWN';
+}
+
+function checkOwner(
+  envelope: CommandEnvelope,
+  operation: Operation,
+  known: GateFacts,
+): EnvelopeRefusal | MachineRefusal | undefined {
+  const byAgent = envelope.origin.agent !== undefined;
+  if (byAgent !== (operation.caller === 'agent')) return 'OPERATION_CALLER_INVALID';
+  return isPermittedNow(operation.key, known) ? undefined : 'LOCAL_POLICY_DENIED';
+}
+
+/** Under the confirmed policy and the one of this moment, both (D-22). */
+function isPermittedNow(key: string, known: Pick<GateFacts, 'policy' | 'confirmed'>): boolean {
+  return (
+    known.policy !== undefined &&
+    known.confirmed !== undefined &&
+    permits(known.policy, key) &&
+    permits(known.confirmed.policy, key)
+  );
+}
+
+function equal(left: Uint8Array, right: Uint8Array): boolean {
+  return Buffer.compare(left, right) === 0;
+}

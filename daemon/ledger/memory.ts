@@ -1,0 +1,146 @@
+/*
+ * What the ledger's records amount to: derived, bounded, never a second authority. Everything here can be rebuilt by reading
+ * the segments again.
+ */
+import type { BindingId, CommandId, RunId } from '../../helpers/protocol/ids.ts';
+import type { CommandFacts, Ended, LedgerRecord, MarkRecord, TypedReceipt } from './records.ts';
+
+type Phase = MarkRecord['commands'][number]['phase'];
+
+/** One command as the records tell it. */
+export interface CommandMemory {
+  readonly facts: CommandFacts;
+  phase: Phase;
+  /** In chain order; empty once countersigned. */
+  readonly receipts: TypedReceipt[];
+  ended: Ended | null;
+}
+
+/** What is known of a run whose commands are not all forgotten. */
+export interface RunMemory {
+  readonly originDigest: Uint8Array;
+  fence: number;
+  readonly bindings: Map<string, BindingId>;
+  /** Commands of this run that are still remembered. */
+  commands: number;
+}
+
+/** How many heads are kept for the comparison with the control plane. */
+export const HEADS_KEPT = 4096;
+
+/** Folds records into what later checks ask for. */
+export class LedgerMemory {
+  readonly commands = new Map<CommandId, CommandMemory>();
+  readonly runs = new Map<RunId, RunMemory>();
+  readonly #byIdempotencyKey = new Map<string, CommandId>();
+  readonly #heads = new Map<number, Uint8Array>();
+  highAt = 0;
+  highFence = 0;
+
+  /** Command that used this idempotency key, if it is remembered. */
+  byIdempotencyKey(key: string): CommandMemory | undefined {
+    const command = this.#byIdempotencyKey.get(key);
+    return command === undefined ? undefined : this.commands.get(command);
+  }
+
+  /** Head of the chain after `count` records, 32 bytes; undefined when that is too long ago. */
+  headAt(count: number): Uint8Array | undefined {
+    return count === 0 ? new Uint8Array(32) : this.#heads.get(count);
+  }
+
+  /** Heads of the newest records, oldest first. */
+  newestHeads(limit: number): [number, Uint8Array][] {
+    return [...this.#heads].slice(-limit);
+  }
+
+  /** Takes one record that is durable. */
+  apply(record: LedgerRecord, count: number, head: Uint8Array): void {
+    if (record.kind === 'mark') {
+      for (const [past, pastHead] of record.heads) this.#keepHead(past, pastHead);
+      for (const { facts, phase, receipts, ended } of record.commands) {
+        if (this.commands.has(facts.command)) continue;
+        const command = this.#remember(facts, phase);
+        command.receipts.push(...receipts);
+        command.ended = ended;
+      }
+      this.highAt = Math.max(this.highAt, record.highAt);
+      this.highFence = Math.max(this.highFence, record.highFence);
+    } else {
+      this.highAt = Math.max(this.highAt, record.at);
+      this.#applyStep(record);
+    }
+    this.#keepHead(count, head);
+  }
+
+  /** Forgets commands that ended and can never be accepted again: their expiry lies before `highAt` by `marginMs`. */
+  forgetExpired(marginMs: number): void {
+    for (const [id, command] of this.commands) {
+      const closed = command.phase === 'acknowledged';
+      if (closed && command.facts.expiresAt + marginMs < this.highAt) this.#forget(id, command);
+    }
+  }
+
+  #applyStep(record: Exclude<LedgerRecord, MarkRecord>): void {
+    switch (record.kind) {
+      case 'session':
+        return;
+      case 'accepted':
+        this.#remember(record.facts, 'accepted').receipts.push({ type: 'machine.accepted', signed: record.receipt });
+        return;
+      case 'refused':
+        this.#remember(record.facts, 'refused').receipts.push({ type: 'machine.refused', signed: record.receipt });
+        return;
+      case 'started':
+        this.#advance(record.command, 'started').receipts.push({ type: 'machine.started', signed: record.receipt });
+        return;
+      case 'ended': {
+        const command = this.#advance(record.command, 'ended');
+        command.ended = record.ended;
+        if (record.receipt) command.receipts.push({ type: 'machine.result', signed: record.receipt });
+        return;
+      }
+      case 'acknowledged':
+        this.#advance(record.command, 'acknowledged').receipts.length = 0;
+    }
+  }
+
+  #remember(facts: CommandFacts, phase: CommandMemory['phase']): CommandMemory {
+    const command: CommandMemory = { facts, phase, receipts: [], ended: null };
+    this.commands.set(facts.command, command);
+    this.#byIdempotencyKey.set(facts.idempotencyKey, facts.command);
+    const run = this.runs.get(facts.run) ?? {
+      originDigest: facts.originDigest,
+      fence: 0,
+      bindings: new Map<string, BindingId>(),
+      commands: 0,
+    };
+    run.commands += 1;
+    run.fence = Math.max(run.fence, facts.fence);
+    run.bindings.set(facts.operation, facts.binding);
+    this.runs.set(facts.run, run);
+    this.highFence = Math.max(this.highFence, facts.fence);
+    return command;
+  }
+
+  #advance(id: CommandId, phase: CommandMemory['phase']): CommandMemory {
+    const command = this.commands.get(id);
+    if (!command) throw new RangeError(`record ${phase} for a command that no record accepted`);
+    command.phase = phase;
+    return command;
+  }
+
+  #forget(id: CommandId, command: CommandMemory): void {
+    this.commands.delete(id);
+    if (this.#byIdempotencyKey.get(command.facts.idempotencyKey) === id)
+      this.#byIdempotencyKey.delete(command.facts.idempotencyKey);
+    const run = this.runs.get(command.facts.run);
+    if (!run) return;
+    run.commands -= 1;
+    if (run.commands === 0) this.runs.delete(command.facts.run);
+  }
+
+  #keepHead(count: number, head: Uint8Array): void {
+    this.#heads.set(count, head);
+    if (this.#heads.size > HEADS_KEPT) this.#heads.delete(count - HEADS_KEPT);
+  }
+}
