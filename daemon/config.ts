@@ -9,11 +9,9 @@ import { findOperation, operations, unimplementedOperations } from '../helpers/p
 
 const why = z.string().max(400).default('');
 const known: ReadonlySet<string> = new Set([...operations.map(({ key }) => key), ...unimplementedOperations]);
-const operationKey = z
-  .string()
-  .refine((key) => known.has(key), {
-    error: 'expected a key of the operation list; `nessie-executor policy show` prints it',
-  });
+const operationKey = z.string().refine((key) => known.has(key), {
+  error: 'expected a key of the operation list; `nessie-executor policy show` prints it',
+});
 
 /** Closed shape of policy.json; docs/policy.md is printed from it. */
 export const policySchema = z.strictObject({

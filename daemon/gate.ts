@@ -172,9 +172,10 @@ function checkReplay(facts: CommandFacts, memory: LedgerMemory): EnvelopeRefusal
   const run = memory.runs.get(facts.run);
   if (!run) return undefined;
   if (!equal(run.originDigest, facts.originDigest)) return 'COMMAND_ORIGIN_INVALID';
-  const binding = run.bindings.get(facts.operation);
-  if (binding !== undefined && binding !== facts.binding) return 'BINDING_INVALID';
-  return facts.fence < run.fence ? 'FENCE_STALE' : undefined;
+  const bound = run.bindings.get(facts.operation);
+  if (bound === undefined) return undefined;
+  if (bound.binding !== facts.binding) return 'BINDING_INVALID';
+  return bound.fence === facts.fence ? undefined : 'FENCE_STALE';
 }
 
 function unknownOperation(key: string): EnvelopeRefusal {

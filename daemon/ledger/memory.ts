@@ -19,8 +19,8 @@ export interface CommandMemory {
 /** What is known of a run whose commands are not all forgotten. */
 export interface RunMemory {
   readonly originDigest: Uint8Array;
-  fence: number;
-  readonly bindings: Map<string, BindingId>;
+  /** One binding an operation, with the fence that it got. */
+  readonly bindings: Map<string, { readonly binding: BindingId; readonly fence: number }>;
   /** Commands of this run that are still remembered. */
   commands: number;
 }
@@ -110,13 +110,11 @@ export class LedgerMemory {
     this.#byIdempotencyKey.set(facts.idempotencyKey, facts.command);
     const run = this.runs.get(facts.run) ?? {
       originDigest: facts.originDigest,
-      fence: 0,
-      bindings: new Map<string, BindingId>(),
+      bindings: new Map<string, { binding: BindingId; fence: number }>(),
       commands: 0,
     };
     run.commands += 1;
-    run.fence = Math.max(run.fence, facts.fence);
-    run.bindings.set(facts.operation, facts.binding);
+    run.bindings.set(facts.operation, { binding: facts.binding, fence: facts.fence });
     this.runs.set(facts.run, run);
     this.highFence = Math.max(this.highFence, facts.fence);
     return command;

@@ -9,44 +9,63 @@
  *
  * The origin and the CA file are launch facts (the supervisor's configuration), never part of a request.
  */
-import * as z from 'zod'
-import { bytesTo } from '../protocol/ids.ts'
+import * as z from 'zod';
+import { bytesTo } from '../protocol/ids.ts';
 
 /** Raised by any change of a union below. */
-export const LINK_PROTOCOL_VERSION = 1
+export const LINK_PROTOCOL_VERSION = 1;
 
 /** Largest WebSocket message or HTTP body either way, in bytes. */
-export const LINK_MESSAGE_LIMIT_BYTES = 786_432
+export const LINK_MESSAGE_LIMIT_BYTES = 786_432;
 
 /** The closed list of HTTPS calls; pairing alone uses them. */
-export const pairingCallSchema = z.enum(['enrol', 'start', 'poll', 'claim', 'confirm', 'cancel', 'replace'])
-export type PairingCall = z.infer<typeof pairingCallSchema>
+export const pairingCallSchema = z.enum(['enrol', 'start', 'poll', 'claim', 'confirm', 'cancel', 'replace']);
+export type PairingCall = z.infer<typeof pairingCallSchema>;
 
 export const linkRequests = {
   /** POSTs bytes to `/api/pairing/<call>` of the origin and returns the answer; no redirect is followed. */
-  'link.call': { body: z.strictObject({ call: pairingCallSchema, bytes: bytesTo(LINK_MESSAGE_LIMIT_BYTES) }), reply: z.strictObject({ status: z.int(), bytes: bytesTo(LINK_MESSAGE_LIMIT_BYTES) }) },
+  'link.call': {
+    body: z.strictObject({ call: pairingCallSchema, bytes: bytesTo(LINK_MESSAGE_LIMIT_BYTES) }),
+    reply: z.strictObject({ status: z.int(), bytes: bytesTo(LINK_MESSAGE_LIMIT_BYTES) }),
+  },
   /** Opens the one control channel; refused while one is open. */
   'link.open': { body: z.strictObject({}), reply: z.strictObject({ connection: z.int().min(1) }) },
   /** Sends one message on the open channel. */
-  'link.send': { body: z.strictObject({ connection: z.int().min(1), bytes: bytesTo(LINK_MESSAGE_LIMIT_BYTES) }), reply: z.strictObject({}) },
+  'link.send': {
+    body: z.strictObject({ connection: z.int().min(1), bytes: bytesTo(LINK_MESSAGE_LIMIT_BYTES) }),
+    reply: z.strictObject({}),
+  },
   /** Closes the channel; no event follows. */
   'link.close': { body: z.strictObject({ connection: z.int().min(1) }), reply: z.strictObject({}) },
-} as const
+} as const;
 
 export const linkEvents = {
   'link.message': z.strictObject({ connection: z.int().min(1), bytes: bytesTo(LINK_MESSAGE_LIMIT_BYTES) }),
-  'link.closed': z.strictObject({ connection: z.int().min(1), reason: z.enum(['closed-by-peer', 'network', 'message-too-large', 'text-message', 'protocol']) }),
-} as const
+  'link.closed': z.strictObject({
+    connection: z.int().min(1),
+    reason: z.enum(['closed-by-peer', 'network', 'message-too-large', 'text-message', 'protocol']),
+  }),
+} as const;
 
-export type LinkRequest = keyof typeof linkRequests
-export type LinkBody<Type extends LinkRequest> = z.infer<(typeof linkRequests)[Type]['body']>
-export type LinkReply<Type extends LinkRequest> = z.infer<(typeof linkRequests)[Type]['reply']>
-export type LinkEvent = keyof typeof linkEvents
-export type LinkEventBody<Type extends LinkEvent> = z.infer<(typeof linkEvents)[Type]>
+export type LinkRequest = keyof typeof linkRequests;
+export type LinkBody<Type extends LinkRequest> = z.infer<(typeof linkRequests)[Type]['body']>;
+export type LinkReply<Type extends LinkRequest> = z.infer<(typeof linkRequests)[Type]['reply']>;
+export type LinkEvent = keyof typeof linkEvents;
+export type LinkEventBody<Type extends LinkEvent> = z.infer<(typeof linkEvents)[Type]>;
 
 /** Why the network did not answer; each has its own remedy in `doctor`. */
 export const linkRefusals = [
-  'ORIGIN_UNRESOLVED', 'ORIGIN_UNREACHABLE', 'TLS_NAME_MISMATCH', 'TLS_UNTRUSTED', 'TLS_EXPIRED', 'REDIRECT_REFUSED', 'SUBPROTOCOL_REFUSED',
-  'ANSWER_TOO_LARGE', 'ANSWER_TIMEOUT', 'CHANNEL_OPEN', 'CHANNEL_CLOSED', 'ORIGIN_NOT_PERMITTED',
-] as const
-export type LinkRefusal = (typeof linkRefusals)[number]
+  'ORIGIN_UNRESOLVED',
+  'ORIGIN_UNREACHABLE',
+  'TLS_NAME_MISMATCH',
+  'TLS_UNTRUSTED',
+  'TLS_EXPIRED',
+  'REDIRECT_REFUSED',
+  'SUBPROTOCOL_REFUSED',
+  'ANSWER_TOO_LARGE',
+  'ANSWER_TIMEOUT',
+  'CHANNEL_OPEN',
+  'CHANNEL_CLOSED',
+  'ORIGIN_NOT_PERMITTED',
+] as const;
+export type LinkRefusal = (typeof linkRefusals)[number];

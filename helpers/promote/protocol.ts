@@ -6,13 +6,16 @@
  *   trust       none in `daemon`: the approval is verified here against the pin in the owner's folder (descriptor 7), the
  *               manifest is rebuilt here from the draft's descriptor (5), the root's identity is recomputed here (4)
  */
-import * as z from 'zod'
-import { bytes, digestTextSchema } from '../protocol/ids.ts'
-import { signedSchema } from '../protocol/signed.ts'
-import { failureCodes } from '../protocol/operations.ts'
+import * as z from 'zod';
+import { bytes, digestTextSchema } from '../protocol/ids.ts';
+import { signedSchema } from '../protocol/signed.ts';
+import { failureCodes } from '../protocol/operations.ts';
 
 /** Raised by any change of a union below. */
-export const PROMOTE_PROTOCOL_VERSION = 1
+export const PROMOTE_PROTOCOL_VERSION = 1;
+
+/** Path text of files of which another copy was kept beside, because somebody else changed them meanwhile. */
+const kept = z.array(z.string().max(4096)).max(1000);
 
 export const promoteRequests = {
   /** Settles what an earlier promotion of this root left; always the first request. */
@@ -24,22 +27,48 @@ export const promoteRequests = {
       conflicts: z.array(z.string()).max(1000),
     }),
   },
+  /** A person decided about what `promote.recover` could not: restore what is known, or set the journal aside untouched. */
+  'promote.repair': {
+    body: z.strictObject({ choice: z.enum(['restore', 'set-aside']) }),
+    reply: z.strictObject({ outcome: z.enum(['nothing-to-do', 'restored', 'set-aside']), kept }),
+  },
   /** Applies the approved manifest, all or restore. */
   'promote.apply': {
-    body: z.strictObject({ approval: signedSchema, pinRotation: z.strictObject({ current: signedSchema, next: signedSchema }).optional() }),
+    body: z.strictObject({
+      approval: signedSchema,
+      pinRotation: z.strictObject({ current: signedSchema, next: signedSchema }).optional(),
+    }),
     reply: z.discriminatedUnion('outcome', [
-      z.strictObject({ outcome: z.literal('promoted'), manifestDigest: digestTextSchema, history: z.string().max(64) }),
-      z.strictObject({ outcome: z.literal('refused'), code: z.enum(failureCodes), path: z.string().max(4096).optional() }),
-      z.strictObject({ outcome: z.literal('rolled-back'), code: z.enum(failureCodes), path: z.string().max(4096).optional() }),
+      z.strictObject({
+        outcome: z.literal('promoted'),
+        manifestDigest: digestTextSchema,
+        history: z.string().max(64),
+        kept,
+      }),
+      z.strictObject({
+        outcome: z.literal('refused'),
+        code: z.enum(failureCodes),
+        path: z.string().max(4096).optional(),
+      }),
+      z.strictObject({
+        outcome: z.literal('rolled-back'),
+        code: z.enum(failureCodes),
+        path: z.string().max(4096).optional(),
+        kept,
+      }),
     ]),
   },
   /** Ends an apply before its commit; after it, nothing. */
   'promote.cancel': { body: z.strictObject({}), reply: z.strictObject({}) },
-} as const
+} as const;
 
 export const promoteEvents = {
-  'promote.progress': z.strictObject({ phase: z.enum(['verifying', 'staging', 'applying', 'committing', 'cleaning']), done: z.int().min(0), total: z.int().min(0) }),
-} as const
+  'promote.progress': z.strictObject({
+    phase: z.enum(['verifying', 'staging', 'applying', 'committing', 'cleaning']),
+    done: z.int().min(0),
+    total: z.int().min(0),
+  }),
+} as const;
 
 /** What `cli` writes into the owner's folder as `pin.json` at pairing: the trust that promote starts from. Bytes are hexadecimal. */
 export const ownerPinSchema = z.strictObject({
@@ -48,8 +77,8 @@ export const ownerPinSchema = z.strictObject({
   commandKey: digestTextSchema,
   rootIdentity: digestTextSchema,
   promotion: z.enum(['page', 'machine']),
-})
-export type OwnerPin = z.infer<typeof ownerPinSchema>
+});
+export type OwnerPin = z.infer<typeof ownerPinSchema>;
 
 /** What `cli` writes as `confirmations/<manifestDigest>.json` after `review RUN --approve`. */
 export const ownerConfirmationSchema = z.strictObject({
@@ -60,15 +89,15 @@ export const ownerConfirmationSchema = z.strictObject({
   /** Names the guarded entries (`.git`, hooks, CI, editor tasks) that the person saw and confirmed. */
   guarded: z.array(z.string()).max(10_000),
   at: z.int(),
-})
-export type OwnerConfirmation = z.infer<typeof ownerConfirmationSchema>
+});
+export type OwnerConfirmation = z.infer<typeof ownerConfirmationSchema>;
 
-export type PromoteRequest = keyof typeof promoteRequests
-export type PromoteBody<Type extends PromoteRequest> = z.infer<(typeof promoteRequests)[Type]['body']>
-export type PromoteReply<Type extends PromoteRequest> = z.infer<(typeof promoteRequests)[Type]['reply']>
-export type PromoteEvent = keyof typeof promoteEvents
+export type PromoteRequest = keyof typeof promoteRequests;
+export type PromoteBody<Type extends PromoteRequest> = z.infer<(typeof promoteRequests)[Type]['body']>;
+export type PromoteReply<Type extends PromoteRequest> = z.infer<(typeof promoteRequests)[Type]['reply']>;
+export type PromoteEvent = keyof typeof promoteEvents;
 
-export const promoteRefusals = ['RECOVERY_FIRST', 'RECOVERY_REQUIRED', 'BUSY', 'PIN_INVALID'] as const
-export type PromoteRefusal = (typeof promoteRefusals)[number]
+export const promoteRefusals = ['RECOVERY_FIRST', 'RECOVERY_REQUIRED', 'BUSY', 'PIN_INVALID'] as const;
+export type PromoteRefusal = (typeof promoteRefusals)[number];
 /** SHA-256 of one root's stable identity: see helpers/files/root.ts. */
-export const rootIdentitySchema = bytes(32)
+export const rootIdentitySchema = bytes(32);

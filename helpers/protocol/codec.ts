@@ -6,71 +6,78 @@
  * records off, keeps the last of duplicate keys, and turns invalid UTF-8 into U+FFFD. `decode` therefore walks the value
  * and then encodes it again: bytes that are not exactly what this encoder writes are refused, so one value has one spelling.
  */
-import { Packr } from 'msgpackr'
+import { Packr } from 'msgpackr';
 
 /** A value that survives the boundary unchanged. */
-export type Plain = null | boolean | number | string | Uint8Array | Plain[] | { [key: string]: Plain }
+export type Plain = null | boolean | number | string | Uint8Array | Plain[] | { [key: string]: Plain };
 
 /** Deepest nesting that is decoded. */
-export const DEPTH_LIMIT = 32
+export const DEPTH_LIMIT = 32;
 
 /** Bytes that are not the one spelling of a plain value. */
 export class CodecError extends Error {
-  override readonly name = 'CodecError'
+  override readonly name = 'CodecError';
 }
 
-const packr = new Packr({ useRecords: false, mapsAsObjects: true, variableMapSize: true, int64AsType: 'number', moreTypes: false })
+const packr = new Packr({
+  useRecords: false,
+  mapsAsObjects: true,
+  variableMapSize: true,
+  int64AsType: 'number',
+  moreTypes: false,
+});
 
-const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(['__proto__', '__proto_', 'constructor', 'prototype'])
+const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(['__proto__', '__proto_', 'constructor', 'prototype']);
 
 function assertPlain(value: unknown, depth: number): asserts value is Plain {
-  if (depth > DEPTH_LIMIT) throw new CodecError(`value nested deeper than ${DEPTH_LIMIT}`)
-  if (value === null || typeof value === 'boolean' || typeof value === 'string') return
+  if (depth > DEPTH_LIMIT) throw new CodecError(`value nested deeper than ${DEPTH_LIMIT}`);
+  if (value === null || typeof value === 'boolean' || typeof value === 'string') return;
   if (typeof value === 'number') {
-    if (!Number.isFinite(value) || Object.is(value, -0)) throw new CodecError('number is not finite or is negative zero')
-    if (Number.isInteger(value) && !Number.isSafeInteger(value)) throw new CodecError('integer outside the safe range')
-    return
+    if (!Number.isFinite(value) || Object.is(value, -0))
+      throw new CodecError('number is not finite or is negative zero');
+    if (Number.isInteger(value) && !Number.isSafeInteger(value)) throw new CodecError('integer outside the safe range');
+    return;
   }
-  if (value instanceof Uint8Array) return
+  if (value instanceof Uint8Array) return;
   if (Array.isArray(value)) {
-    for (const item of value) assertPlain(item, depth + 1)
-    return
+    for (const item of value) assertPlain(item, depth + 1);
+    return;
   }
   if (typeof value === 'object' && Object.getPrototypeOf(value) === Object.prototype) {
     for (const [key, item] of Object.entries(value)) {
-      if (FORBIDDEN_KEYS.has(key)) throw new CodecError('object key is reserved')
-      assertPlain(item, depth + 1)
+      if (FORBIDDEN_KEYS.has(key)) throw new CodecError('object key is reserved');
+      assertPlain(item, depth + 1);
     }
-    return
+    return;
   }
-  throw new CodecError(`${typeof value} is not a plain value`)
+  throw new CodecError(`${typeof value} is not a plain value`);
 }
 
 /** Writes one plain value as msgpack; keys whose value is undefined are left out. Throws CodecError. */
 export function encode(value: unknown): Buffer {
-  const plain = withoutUndefined(value)
-  assertPlain(plain, 0)
-  return Buffer.from(packr.pack(plain))
+  const plain = withoutUndefined(value);
+  assertPlain(plain, 0);
+  return Buffer.from(packr.pack(plain));
 }
 
 function withoutUndefined(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutUndefined)
-  if (value === null || typeof value !== 'object' || value instanceof Uint8Array) return value
-  if (Object.getPrototypeOf(value) !== Object.prototype) return value
-  const entries = Object.entries(value).filter(([, item]) => item !== undefined)
-  return Object.fromEntries(entries.map(([key, item]) => [key, withoutUndefined(item)]))
+  if (Array.isArray(value)) return value.map(withoutUndefined);
+  if (value === null || typeof value !== 'object' || value instanceof Uint8Array) return value;
+  if (Object.getPrototypeOf(value) !== Object.prototype) return value;
+  const entries = Object.entries(value).filter(([, item]) => item !== undefined);
+  return Object.fromEntries(entries.map(([key, item]) => [key, withoutUndefined(item)]));
 }
 
 /** Reads exactly one plain value. Throws CodecError for anything else, whatever msgpackr made of it. */
 export function decode(bytes: Uint8Array): Plain {
-  let value: unknown
+  let value: unknown;
   try {
-    value = packr.unpack(bytes)
+    value = packr.unpack(bytes);
   } catch (cause) {
-    throw new CodecError('bytes are not one msgpack value', { cause })
+    throw new CodecError('bytes are not one msgpack value', { cause });
   }
-  assertPlain(value, 0)
-  const again: Uint8Array = packr.pack(value)
-  if (Buffer.compare(again, bytes) !== 0) throw new CodecError('bytes are not the one spelling of their value')
-  return value
+  assertPlain(value, 0);
+  const again: Uint8Array = packr.pack(value);
+  if (Buffer.compare(again, bytes) !== 0) throw new CodecError('bytes are not the one spelling of their value');
+  return value;
 }

@@ -2,14 +2,14 @@
  * What a machine says about itself: structural facts only. No host path, no origin, no authority. The bytes are canonical
  * JSON (RFC 8785), because both sides rebuild them to compare.
  */
-import canonicalize from 'canonicalize'
-import * as z from 'zod'
-import { sha256 } from './signed.ts'
-import { digestTextSchema } from './ids.ts'
-import { operations } from './operations.ts'
+import canonicalize from 'canonicalize';
+import * as z from 'zod';
+import { sha256 } from './signed.ts';
+import { digestTextSchema } from './ids.ts';
+import { operations } from './operations.ts';
 
 /** Version of the control protocol; another one is refused with both versions named. */
-export const PROTOCOL_VERSION = 1
+export const PROTOCOL_VERSION = 1;
 
 /** Closed shape of a descriptor. Numbers are `ms` and `bytes` where the name says so. */
 export const descriptorSchema = z.strictObject({
@@ -17,8 +17,15 @@ export const descriptorSchema = z.strictObject({
   /** Version text of the daemon, so that a refused descriptor can name both. */
   daemonVersion: z.string().regex(/^\d+\.\d+\.\d+$/),
   revision: z.int().min(1),
-  profiles: z.array(z.enum(['workspace', 'guest'])).min(1).max(2),
-  platform: z.strictObject({ architecture: z.enum(['x64', 'arm64']), system: z.enum(['linux']), majorVersion: z.int().min(1).max(999) }),
+  profiles: z
+    .array(z.enum(['workspace', 'guest']))
+    .min(1)
+    .max(2),
+  platform: z.strictObject({
+    architecture: z.enum(['x64', 'arm64']),
+    system: z.enum(['linux']),
+    majorVersion: z.int().min(1).max(999),
+  }),
   supervisor: z.enum(['systemd', 'foreground']),
   sandbox: z.discriminatedUnion('backend', [
     z.strictObject({ backend: z.literal('none'), reason: z.enum(['no-guest-support', 'kvm-absent', 'kvm-denied']) }),
@@ -37,21 +44,21 @@ export const descriptorSchema = z.strictObject({
     runtimeMs: z.int().min(1000).max(300_000),
     concurrentCommands: z.int().min(1).max(64),
   }),
-})
-export type Descriptor = z.infer<typeof descriptorSchema>
+});
+export type Descriptor = z.infer<typeof descriptorSchema>;
 
 /** Canonical JSON bytes of a value that a strict schema has passed. Throws for what JSON cannot hold. */
 export function canonicalBytes(value: unknown): Buffer {
-  const text = canonicalize(value)
-  if (text === undefined) throw new TypeError('value has no canonical JSON')
-  return Buffer.from(text, 'utf8')
+  const text = canonicalize(value);
+  if (text === undefined) throw new TypeError('value has no canonical JSON');
+  return Buffer.from(text, 'utf8');
 }
 
 /** Reads descriptor bytes: strict, and refused unless they are the canonical spelling. Throws ZodError or SyntaxError. */
 export function parseDescriptor(bytes: Uint8Array): Descriptor {
-  const descriptor = descriptorSchema.parse(JSON.parse(Buffer.from(bytes).toString('utf8')))
-  if (!canonicalBytes(descriptor).equals(bytes)) throw new SyntaxError('descriptor is not canonical JSON')
-  return descriptor
+  const descriptor = descriptorSchema.parse(JSON.parse(Buffer.from(bytes).toString('utf8')));
+  if (!canonicalBytes(descriptor).equals(bytes)) throw new SyntaxError('descriptor is not canonical JSON');
+  return descriptor;
 }
 
 /** SHA-256 over key, caller and JSON Schemas of every operation, 64 hexadecimal digits. Costs milliseconds: keep the answer. */
@@ -61,6 +68,6 @@ export function catalogueDigest(): string {
     caller,
     arguments: z.toJSONSchema(input, { io: 'input' }),
     result: z.toJSONSchema(result, { io: 'output' }),
-  }))
-  return sha256(canonicalBytes(schemas)).toString('hex')
+  }));
+  return sha256(canonicalBytes(schemas)).toString('hex');
 }

@@ -9,14 +9,17 @@
  * `key` is the idempotency key of a request that changes something: the same key with the same body gets the same answer,
  * the same key with another body ends the helper.
  */
-import * as z from 'zod'
-import { decode, encode } from './codec.ts'
+import * as z from 'zod';
+import { decode, encode } from './codec.ts';
 
 /** Version of this envelope; a peer with another one is a protocol violation. */
-export const ENVELOPE_VERSION = 1
+export const ENVELOPE_VERSION = 1;
 
-const id = z.int().min(1)
-const type = z.string().regex(/^[a-z-]+(\.[a-z-]+)+$/).max(64)
+const id = z.int().min(1);
+const type = z
+  .string()
+  .regex(/^[a-z-]+(\.[a-z-]+)+$/)
+  .max(64);
 
 /** Closed shape of every message between helpers. */
 export const messageSchema = z.discriminatedUnion('kind', [
@@ -29,21 +32,29 @@ export const messageSchema = z.discriminatedUnion('kind', [
     body: z.unknown(),
   }),
   z.strictObject({ kind: z.literal('reply'), id, body: z.unknown() }),
-  z.strictObject({ kind: z.literal('refusal'), id, code: z.string().regex(/^[A-Z][A-Z0-9_]*$/).max(64), message: z.string().max(400) }),
+  z.strictObject({
+    kind: z.literal('refusal'),
+    id,
+    code: z
+      .string()
+      .regex(/^[A-Z][A-Z0-9_]*$/)
+      .max(64),
+    message: z.string().max(400),
+  }),
   z.strictObject({ kind: z.literal('event'), type, body: z.unknown() }),
-])
+]);
 
 /** One message between two processes of the product. */
-export type Message = z.infer<typeof messageSchema>
+export type Message = z.infer<typeof messageSchema>;
 /** A question to a helper. */
-export type Request = Extract<Message, { kind: 'request' }>
+export type Request = Extract<Message, { kind: 'request' }>;
 
 /** Writes one message as a frame payload. */
 export function encodeMessage(message: Message): Buffer {
-  return encode(message)
+  return encode(message);
 }
 
 /** Reads one message from a frame payload; the body is still unknown. Throws CodecError or ZodError. */
 export function decodeMessage(payload: Uint8Array): Message {
-  return messageSchema.parse(decode(payload))
+  return messageSchema.parse(decode(payload));
 }

@@ -5,17 +5,17 @@
  * Paths are path text (path-text.ts): relative, `/` between names, no empty, `.` or `..` part; `.` alone is the root.
  * A failure is `{success: false, code, message?}`; a success carries `success: true`.
  */
-import * as z from 'zod'
-import { promotionIdSchema, digestTextSchema } from './ids.ts'
+import * as z from 'zod';
+import { promotionIdSchema, digestTextSchema } from './ids.ts';
 
-const path = z.string().min(1).max(1024)
-const content = z.string().max(65_536)
-const sha256 = digestTextSchema
-const byteCount = z.int().min(0)
+const path = z.string().min(1).max(1024);
+const content = z.string().max(65_536);
+const sha256 = digestTextSchema;
+const byteCount = z.int().min(0);
 /** Three octal digits, as `ls` and `chmod` write them. */
-const mode = z.string().regex(/^[0-7]{3}$/)
-const cursor = z.string().max(1400)
-const success = z.literal(true)
+const mode = z.string().regex(/^[0-7]{3}$/);
+const cursor = z.string().max(1400);
+const success = z.literal(true);
 
 const entryFacts = {
   kind: z.enum(['directory', 'file', 'link', 'other']),
@@ -25,7 +25,7 @@ const entryFacts = {
   modifiedMs: z.int(),
   /** Target of a link as path text: shown, never followed. */
   target: z.string().max(4096).optional(),
-}
+};
 const change = z.strictObject({
   path,
   kind: z.enum(['created', 'modified', 'deleted']),
@@ -33,11 +33,15 @@ const change = z.strictObject({
   byteCount,
   /** The host's file is no longer what it was when the draft first touched it. */
   hostChanged: z.boolean(),
-})
+});
 
 const shapes = {
   'file.list': {
-    arguments: z.strictObject({ path: path.default('.'), maxEntries: z.int().min(1).max(100).default(100), cursor: cursor.optional() }),
+    arguments: z.strictObject({
+      path: path.default('.'),
+      maxEntries: z.int().min(1).max(100).default(100),
+      cursor: cursor.optional(),
+    }),
     result: z.strictObject({
       success,
       path,
@@ -82,9 +86,16 @@ const shapes = {
     }),
     result: z.strictObject({
       success,
-      matches: z.array(
-        z.strictObject({ path, line: z.int().min(1).optional(), column: z.int().min(1).optional(), text: z.string().max(400).optional() }),
-      ).max(200),
+      matches: z
+        .array(
+          z.strictObject({
+            path,
+            line: z.int().min(1).optional(),
+            column: z.int().min(1).optional(),
+            text: z.string().max(400).optional(),
+          }),
+        )
+        .max(200),
       filesSearched: z.int().min(0),
       bytesSearched: byteCount,
       /** Why the search ended before everything was seen; `complete` when it did not. */
@@ -107,7 +118,10 @@ const shapes = {
       /** Digest of the content that the edits were made against. */
       expectedSha256: sha256,
       /** Each `oldText` must occur exactly once; edits must not overlap. */
-      edits: z.array(z.strictObject({ oldText: z.string().min(1).max(32_768), newText: z.string().max(32_768) })).min(1).max(32),
+      edits: z
+        .array(z.strictObject({ oldText: z.string().min(1).max(32_768), newText: z.string().max(32_768) }))
+        .min(1)
+        .max(32),
     }),
     result: z.strictObject({ success, path, byteCount, sha256 }),
   },
@@ -139,6 +153,8 @@ const shapes = {
       changeCount: z.int().min(0),
       changes: z.array(change).max(100),
       manifestDigest: sha256,
+      /** Opaque identity of the root that the manifest was made against; an approval names it and `promote` recomputes it. */
+      rootIdentity: sha256,
       cursor: cursor.optional(),
     }),
   },
@@ -173,62 +189,101 @@ const shapes = {
     arguments: z.strictObject({ approvalDigest: sha256, manifestDigest: sha256, promotionId: promotionIdSchema }),
     result: z.strictObject({ success, manifestDigest: sha256, promotionId: promotionIdSchema }),
   },
-} as const
+} as const;
 
 /** A key of an operation that this product implements. */
-export type OperationKey = keyof typeof shapes
-export type OperationArguments<Key extends OperationKey> = z.infer<(typeof shapes)[Key]['arguments']>
-export type OperationSuccess<Key extends OperationKey> = z.infer<(typeof shapes)[Key]['result']>
+export type OperationKey = keyof typeof shapes;
+export type OperationArguments<Key extends OperationKey> = z.infer<(typeof shapes)[Key]['arguments']>;
+export type OperationSuccess<Key extends OperationKey> = z.infer<(typeof shapes)[Key]['result']>;
 
 /** Why an operation did not succeed. Two causes have two codes. */
 export const failureCodes = [
-  'WORKSPACE_DENIED', 'WORKSPACE_UNAVAILABLE', 'REVIEW_TOO_LARGE', 'REVIEW_STALE', 'DIFFERENCE_DENIED', 'PATCH_STALE', 'PATCH_CONFLICT',
-  'DRAFT_LIMIT', 'RESULT_TOO_LARGE', 'CANCELLED', 'EXPIRED',
-  'PROMOTION_REVIEW_STALE', 'PROMOTION_TIMEOUT', 'PROMOTION_RESULT_INVALID', 'PROMOTION_REJECTED', 'PROMOTION_MANIFEST_INVALID',
-  'PROMOTION_UNSAFE_PATH', 'PROMOTION_UNSAFE_ROOT', 'PROMOTION_CONFLICT', 'PROMOTION_IN_USE', 'PROMOTION_JOURNAL_INVALID',
-  'PROMOTION_RECOVERY_REQUIRED', 'PROMOTION_IO_FAILURE', 'PROMOTION_CONFIRMATION_REQUIRED', 'HELPER_UNAVAILABLE',
-] as const
-export type FailureCode = (typeof failureCodes)[number]
+  'WORKSPACE_DENIED',
+  'WORKSPACE_UNAVAILABLE',
+  'REVIEW_TOO_LARGE',
+  'REVIEW_STALE',
+  'DIFFERENCE_DENIED',
+  'PATCH_STALE',
+  'PATCH_CONFLICT',
+  'DRAFT_LIMIT',
+  'RESULT_TOO_LARGE',
+  'CANCELLED',
+  'EXPIRED',
+  'PROMOTION_REVIEW_STALE',
+  'PROMOTION_TIMEOUT',
+  'PROMOTION_RESULT_INVALID',
+  'PROMOTION_REJECTED',
+  'PROMOTION_MANIFEST_INVALID',
+  'PROMOTION_UNSAFE_PATH',
+  'PROMOTION_UNSAFE_ROOT',
+  'PROMOTION_CONFLICT',
+  'PROMOTION_IN_USE',
+  'PROMOTION_JOURNAL_INVALID',
+  'PROMOTION_RECOVERY_REQUIRED',
+  'PROMOTION_IO_FAILURE',
+  'PROMOTION_CONFIRMATION_REQUIRED',
+  'HELPER_UNAVAILABLE',
+] as const;
+export type FailureCode = (typeof failureCodes)[number];
 
 /** What every operation answers when it did not succeed. */
-export const failureSchema = z.strictObject({ success: z.literal(false), code: z.enum(failureCodes), message: z.string().max(400).optional() })
-export type OperationFailure = z.infer<typeof failureSchema>
-export type OperationResult<Key extends OperationKey> = OperationSuccess<Key> | OperationFailure
+export const failureSchema = z.strictObject({
+  success: z.literal(false),
+  code: z.enum(failureCodes),
+  message: z.string().max(400).optional(),
+});
+export type OperationFailure = z.infer<typeof failureSchema>;
+export type OperationResult<Key extends OperationKey> = OperationSuccess<Key> | OperationFailure;
 
 /** Everything both sides know about one operation. */
 export interface Operation {
-  readonly key: OperationKey
-  readonly caller: 'agent' | 'person'
+  readonly key: OperationKey;
+  readonly caller: 'agent' | 'person';
   /** May change the draft; drafts are ordered within a run. */
-  readonly writes: boolean
+  readonly writes: boolean;
   /** How long a command lives from dispatch, in ms. */
-  readonly lifetimeMs: number
+  readonly lifetimeMs: number;
   /** Largest encoded result, in bytes. */
-  readonly resultLimitBytes: number
+  readonly resultLimitBytes: number;
   /** One sentence for models and people. */
-  readonly description: string
-  readonly arguments: z.ZodType
-  readonly result: z.ZodType
+  readonly description: string;
+  readonly arguments: z.ZodType;
+  readonly result: z.ZodType;
 }
 
-const FILE_MS = 25_000
-const RESULT_BYTES = 65_536
-const CONTENT_RESULT_BYTES = 400_000
+const FILE_MS = 25_000;
+const RESULT_BYTES = 65_536;
+const CONTENT_RESULT_BYTES = 400_000;
 
 const row = (
   key: OperationKey,
   description: string,
-  { caller = 'agent', writes = false, lifetimeMs = FILE_MS, resultLimitBytes = RESULT_BYTES }: Partial<Pick<Operation, 'caller' | 'writes' | 'lifetimeMs' | 'resultLimitBytes'>> = {},
-): Operation => ({ key, caller, writes, lifetimeMs, resultLimitBytes, description, ...shapes[key] })
+  {
+    caller = 'agent',
+    writes = false,
+    lifetimeMs = FILE_MS,
+    resultLimitBytes = RESULT_BYTES,
+  }: Partial<Pick<Operation, 'caller' | 'writes' | 'lifetimeMs' | 'resultLimitBytes'>> = {},
+): Operation => ({ key, caller, writes, lifetimeMs, resultLimitBytes, description, ...shapes[key] });
 
 /** The list, in the order in which people see it. */
 export const operations: readonly Operation[] = [
-  row('file.list', 'List a folder of the workspace in byte order, with kind, size, time and mode. Links are shown, never followed.'),
+  row(
+    'file.list',
+    'List a folder of the workspace in byte order, with kind, size, time and mode. Links are shown, never followed.',
+  ),
   row('file.stat', 'Tell kind, size, time, mode and digest of one path.'),
-  row('file.read', 'Read bytes of a file from an offset; says the total size and the digest of the whole file.', { resultLimitBytes: CONTENT_RESULT_BYTES }),
-  row('file.search', 'Search file contents or names, literally or by an RE2 pattern, and say whether the search was complete.'),
+  row('file.read', 'Read bytes of a file from an offset; says the total size and the digest of the whole file.', {
+    resultLimitBytes: CONTENT_RESULT_BYTES,
+  }),
+  row(
+    'file.search',
+    'Search file contents or names, literally or by an RE2 pattern, and say whether the search was complete.',
+  ),
   row('file.write', 'Write a whole file into the draft of this run.', { writes: true }),
-  row('file.patch', 'Replace parts of a file in the draft, if the file still has the expected digest.', { writes: true }),
+  row('file.patch', 'Replace parts of a file in the draft, if the file still has the expected digest.', {
+    writes: true,
+  }),
   row('file.append', 'Append text to a file in the draft.', { writes: true }),
   row('file.delete', 'Remove a file, link or folder in the draft.', { writes: true }),
   row('file.rename', 'Rename or move a file or folder in the draft.', { writes: true }),
@@ -236,33 +291,51 @@ export const operations: readonly Operation[] = [
   row('file.chmod', 'Set or clear the executable bit of a file in the draft.', { writes: true }),
   row('workspace.review', 'List what the draft of this run changes, with the digest that a person approves.'),
   row('sandbox.stop', 'End what this run holds on the machine; the draft is kept.'),
-  row('review.difference', 'Read both sides of a reviewed change, sealed to the page of the person who asks.', { caller: 'person', resultLimitBytes: CONTENT_RESULT_BYTES }),
-  row('workspace.promote', 'Apply an approved draft to the workspace, all or nothing.', { caller: 'person', lifetimeMs: 120_000 }),
-]
+  row('review.difference', 'Read both sides of a reviewed change, sealed to the page of the person who asks.', {
+    caller: 'person',
+    resultLimitBytes: CONTENT_RESULT_BYTES,
+  }),
+  row('workspace.promote', 'Apply an approved draft to the workspace, all or nothing.', {
+    caller: 'person',
+    lifetimeMs: 120_000,
+  }),
+];
 
-const byKey: ReadonlyMap<string, Operation> = new Map(operations.map((operation) => [operation.key, operation]))
+const byKey: ReadonlyMap<string, Operation> = new Map(operations.map((operation) => [operation.key, operation]));
 
 /** Known names with nothing behind them here: refused as not implemented, never granted. */
 export const unimplementedOperations = [
-  'command.run', 'browser.open', 'browser.observe', 'browser.act', 'coding.launch', 'coding.observe',
-  'coding.attach', 'coding.prompt', 'coding.interrupt', 'coding.close',
-  'browser.connected.open', 'browser.connected.observe', 'browser.connected.act',
-] as const
+  'command.run',
+  'browser.open',
+  'browser.observe',
+  'browser.act',
+  'coding.launch',
+  'coding.observe',
+  'coding.attach',
+  'coding.prompt',
+  'coding.interrupt',
+  'coding.close',
+  'browser.connected.open',
+  'browser.connected.observe',
+  'browser.connected.act',
+] as const;
 
 /** The operation of that key, or undefined for a key that does not exist. */
 export function findOperation(key: string): Operation | undefined {
-  return byKey.get(key)
+  return byKey.get(key);
 }
 
 /** Arguments and result schema of one operation, typed. */
 export function operationShape<Key extends OperationKey>(key: Key): (typeof shapes)[Key] {
-  return shapes[key]
+  return shapes[key];
 }
 
 /** Keys that an agent may call without a guest: the workspace bundle, in order. */
-export const workspaceBundle: readonly OperationKey[] = operations.filter((operation) => operation.caller === 'agent').map((operation) => operation.key)
+export const workspaceBundle: readonly OperationKey[] = operations
+  .filter((operation) => operation.caller === 'agent')
+  .map((operation) => operation.key);
 
 /** The name shown to models: letters, digits and underscores only. */
 export function toolName(key: OperationKey): string {
-  return key.replace('.', '_')
+  return key.replace('.', '_');
 }

@@ -7,11 +7,11 @@
  *
  * A draft belongs to a run. `slot` is the number of its folder below `drafts/`, by which the supervisor opens it for `promote`.
  */
-import * as z from 'zod'
-import { bytesTo, digestTextSchema, runIdSchema, timeSchema, bytes } from '../protocol/ids.ts'
+import * as z from 'zod';
+import { bytesTo, digestTextSchema, runIdSchema, timeSchema, bytes } from '../protocol/ids.ts';
 
 /** Raised by any change of a union below. */
-export const WORKSPACE_PROTOCOL_VERSION = 1
+export const WORKSPACE_PROTOCOL_VERSION = 1;
 
 const draft = z.strictObject({
   run: runIdSchema,
@@ -20,8 +20,8 @@ const draft = z.strictObject({
   byteCount: z.int().min(0),
   createdAt: timeSchema,
   changedAt: timeSchema,
-})
-export type DraftFacts = z.infer<typeof draft>
+});
+export type DraftFacts = z.infer<typeof draft>;
 
 export const workspaceRequests = {
   /** Opens and checks the root again; WORKSPACE_UNAVAILABLE with the check that failed. */
@@ -47,7 +47,10 @@ export const workspaceRequests = {
   'workspace.cancel': { body: z.strictObject({ call: z.string().min(1).max(128) }), reply: z.strictObject({}) },
   'workspace.drafts': { body: z.strictObject({}), reply: z.strictObject({ drafts: z.array(draft).max(10_000) }) },
   /** Removes a draft for good. */
-  'workspace.discard': { body: z.strictObject({ run: runIdSchema }), reply: z.strictObject({ discarded: z.boolean() }) },
+  'workspace.discard': {
+    body: z.strictObject({ run: runIdSchema }),
+    reply: z.strictObject({ discarded: z.boolean() }),
+  },
   /** Freezes a draft for promotion and tells where it is; no operation changes it until released or discarded. */
   'workspace.freeze': {
     body: z.strictObject({ run: runIdSchema, manifestDigest: digestTextSchema }),
@@ -58,21 +61,38 @@ export const workspaceRequests = {
   'workspace.difference': {
     body: z.strictObject({ run: runIdSchema, change: z.int().min(0), ignore: z.array(z.string().max(1024)).max(1000) }),
     reply: z.strictObject({
-      changeCount: z.int().min(0), manifestDigest: digestTextSchema,
-      path: z.string(), kind: z.enum(['created', 'modified', 'deleted']), type: z.enum(['file', 'directory']),
+      changeCount: z.int().min(0),
+      manifestDigest: digestTextSchema,
+      path: z.string(),
+      kind: z.enum(['created', 'modified', 'deleted']),
+      type: z.enum(['file', 'directory']),
       /** Unified difference, or why there is none. */
       difference: z.discriminatedUnion('shown', [
         z.strictObject({ shown: z.literal('text'), text: z.string().max(600_000), truncated: z.boolean() }),
-        z.strictObject({ shown: z.literal('nothing'), reason: z.enum(['binary', 'too-large', 'directory', 'mode-only']) }),
+        z.strictObject({
+          shown: z.literal('nothing'),
+          reason: z.enum(['binary', 'too-large', 'directory', 'mode-only']),
+        }),
       ]),
-      modeBefore: z.string().optional(), modeAfter: z.string().optional(),
+      modeBefore: z.string().optional(),
+      modeAfter: z.string().optional(),
     }),
   },
-} as const
+} as const;
 
-export type WorkspaceRequest = keyof typeof workspaceRequests
-export type WorkspaceBody<Type extends WorkspaceRequest> = z.infer<(typeof workspaceRequests)[Type]['body']>
-export type WorkspaceReply<Type extends WorkspaceRequest> = z.infer<(typeof workspaceRequests)[Type]['reply']>
+export type WorkspaceRequest = keyof typeof workspaceRequests;
+export type WorkspaceBody<Type extends WorkspaceRequest> = z.infer<(typeof workspaceRequests)[Type]['body']>;
+export type WorkspaceReply<Type extends WorkspaceRequest> = z.infer<(typeof workspaceRequests)[Type]['reply']>;
 
-export const workspaceRefusals = ['WORKSPACE_UNAVAILABLE', 'ROOT_CHANGED', 'ROOT_OVERLAPS', 'DRAFT_UNKNOWN', 'DRAFT_DAMAGED', 'DRAFT_FROZEN', 'MANIFEST_STALE', 'CHANGE_UNKNOWN', 'CANCELLED'] as const
-export type WorkspaceRefusal = (typeof workspaceRefusals)[number]
+export const workspaceRefusals = [
+  'WORKSPACE_UNAVAILABLE',
+  'ROOT_CHANGED',
+  'ROOT_OVERLAPS',
+  'DRAFT_UNKNOWN',
+  'DRAFT_DAMAGED',
+  'DRAFT_FROZEN',
+  'MANIFEST_STALE',
+  'CHANGE_UNKNOWN',
+  'CANCELLED',
+] as const;
+export type WorkspaceRefusal = (typeof workspaceRefusals)[number];
