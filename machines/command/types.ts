@@ -11,52 +11,45 @@ export type CommandInput = {
 };
 
 /** Why an outcome is unknown. */
-export type UnknownReason = 'connection-lost' | 'lifetime-passed' | 'reported-by-machine';
+export type UnknownReason = 'connection-lost' | 'lifetime-passed';
 
-/** Facts and wishes; signatures and both digests are verified before one of these exists. */
+/** Who wants a command ended; `withdrawn` says that one of the six conditions fell. */
+export type Canceller = 'person' | 'run-ended' | 'withdrawn';
+
+/** How a command ended on the machine, with its proof. */
+export type Ending = {
+  readonly outcome: KnownOutcome;
+  readonly code: string | null;
+  /** Digest of the signed statement that says so. */
+  readonly receiptDigest: Digest;
+};
+
+/** Place of a receipt in its chain: the connection that brought it and the statement before it. */
+export type Link = { readonly epoch: number; readonly previousDigest: Digest };
+
+/** Facts and wishes; signatures and digests are verified before one of these exists. */
 export type CommandEvent =
   /** Delivered as the answer to a question of this connection; all six conditions were checked again (N-102). */
   | { readonly type: 'command.lease'; readonly epoch: number; readonly receiptDigest: Digest }
-  /** The dispatch gate said no, or the machine's did before the start. */
-  | { readonly type: 'command.refused'; readonly epoch: number | null; readonly gate: Gate; readonly code: string }
-  | {
-      readonly type: 'receipt.accepted';
-      readonly epoch: number;
-      readonly receiptDigest: Digest;
-      readonly previousDigest: Digest;
-    }
-  | {
-      readonly type: 'receipt.started';
-      readonly epoch: number;
-      readonly receiptDigest: Digest;
-      readonly previousDigest: Digest;
-    }
-  /** The machine says that it did not start this, and never will. */
-  | {
-      readonly type: 'command.not-started';
-      readonly epoch: number;
-      readonly outcome: 'cancelled' | 'expired';
-      readonly code: string;
-    }
+  /** The dispatch gate said no; the code names it (N-240). */
+  | { readonly type: 'command.refused'; readonly code: string }
+  | ({ readonly type: 'receipt.accepted'; readonly receiptDigest: Digest } & Link)
+  | ({ readonly type: 'receipt.started'; readonly receiptDigest: Digest } & Link)
+  /** The machine did not start this, and never will. */
+  | ({
+      readonly type: 'receipt.not-started';
+      readonly ending: Ending & { readonly outcome: 'refused' | 'cancelled' | 'expired' };
+    } & Link)
   /** A signed result within all limits arrived; it is countersigned in the same transaction. */
-  | {
+  | ({
       readonly type: 'result.received';
-      readonly epoch: number;
-      readonly outcome: Exclude<Outcome, 'refused'>;
-      readonly code: string | null;
-      readonly resultDigest: Digest;
-      readonly previousDigest: Digest;
-    }
+      readonly ending: Ending & { readonly outcome: Exclude<KnownOutcome, 'refused'> };
+    } & Link)
   /** A signed result arrived that the control plane must refuse: too large, wrong schema (N-119). */
-  | {
-      readonly type: 'result.unacceptable';
-      readonly epoch: number;
-      readonly code: string;
-      readonly previousDigest: Digest;
-    }
+  | ({ readonly type: 'result.unacceptable'; readonly receiptDigest: Digest; readonly code: string } & Link)
   /** The machine replaced a refused result by a refusal record (N-119). */
-  | { readonly type: 'result.replaced'; readonly epoch: number; readonly resultDigest: Digest }
-  | { readonly type: 'command.cancel'; readonly by: 'person' | 'run-ended' | 'withdrawn' }
+  | ({ readonly type: 'result.replaced'; readonly receiptDigest: Digest } & Link)
+  | { readonly type: 'command.cancel'; readonly by: Canceller }
   /** The lifetime of N-050 passed. */
   | { readonly type: 'command.expired' }
   /** The connection that leased it ended or was fenced (R59). */
@@ -67,9 +60,7 @@ export type CommandEvent =
       readonly leasedDigest: Digest;
       /** Digest of the accepted receipt in that chain, null when it has none. */
       readonly acceptedDigest: Digest | null;
-      readonly outcome: KnownOutcome;
-      readonly code: string | null;
-      readonly resultDigest: Digest | null;
+      readonly ending: Ending;
     };
 
 /** Reasons with which a command refuses an event that its state knows. */
@@ -81,13 +72,13 @@ export type CommandContext = CommandInput & {
   readonly epoch: number | null;
   readonly leasedDigest: Digest | null;
   readonly acceptedDigest: Digest | null;
-  /** Last receipt of the chain. */
+  /** Last statement of the chain; the envelope's digest until it is leased. */
   readonly headDigest: Digest;
-  readonly cancelledBy: 'person' | 'run-ended' | 'withdrawn' | null;
+  readonly cancelledBy: Canceller | null;
   readonly unknownBecause: UnknownReason | null;
+  /** Side that refused, null where nobody did. */
   readonly gate: Gate | null;
   readonly code: string | null;
-  readonly resultDigest: Digest | null;
 };
 
 /** How a command ended. `late` says that it was unknown before. */
@@ -96,7 +87,7 @@ export type CommandOutput = {
   readonly outcome: KnownOutcome;
   readonly gate: Gate | null;
   readonly code: string | null;
-  readonly resultDigest: Digest | null;
+  readonly headDigest: Digest;
   readonly late: boolean;
 };
 
@@ -107,8 +98,8 @@ export type CommandEmitted = never;
 export type CommandActions = {
   /** Put the wish into the answer of the next control question (N-506). */
   readonly askMachineToCancel: undefined;
-  /** Countersign the result's digest: the fourth receipt. */
-  readonly countersignResult: { readonly resultDigest: Digest };
+  /** Countersign the ending: from now on it is the fourth receipt. */
+  readonly countersign: { readonly receiptDigest: Digest };
   /** Answer RESULT_REFUSED with this code (N-119). */
   readonly refuseResult: { readonly code: string };
   /** Wake whoever waits for the outcome. */

@@ -30,8 +30,13 @@ export type PairingEvent =
   | { readonly type: 'pairing.claimed'; readonly fingerprint: Digest; readonly claimDigest: Digest }
   /** Enrolment: the person compared and confirmed the fingerprint (N-065). */
   | { readonly type: 'pairing.confirmed-by-person'; readonly fingerprint: Digest }
-  /** Code: the person at the machine confirmed; `current` is rebuilt from the rows in the same transaction (N-077). */
-  | { readonly type: 'pairing.confirmed-by-machine'; readonly claimDigest: Digest; readonly currentClaimDigest: Digest }
+  /** Code: the person at the machine confirmed with the key of `fingerprint`; `current…` is rebuilt from the rows in the same transaction (N-077). */
+  | {
+      readonly type: 'pairing.confirmed-by-machine';
+      readonly fingerprint: Digest;
+      readonly claimDigest: Digest;
+      readonly currentClaimDigest: Digest;
+    }
   | { readonly type: 'pairing.reject'; readonly by: PairingSide }
   | { readonly type: 'pairing.cancel'; readonly by: PairingSide }
   /** Ten minutes passed (N-071, N-073). */
@@ -51,16 +56,13 @@ export type PairingContext = PairingInput & {
   readonly endedBy: PairingSide | null;
 };
 
-/** How a pairing ended. */
-export type PairingOutput =
-  | {
-      readonly outcome: 'confirmed';
-      readonly pairingId: string;
-      readonly fingerprint: Digest;
-      readonly replaces: string | null;
-    }
-  | { readonly outcome: 'refused' | 'cancelled'; readonly pairingId: string; readonly by: PairingSide }
-  | { readonly outcome: 'expired'; readonly pairingId: string };
+/** How a pairing ended; `by` is the side that refused or cancelled, null for the other outcomes. */
+export type PairingOutput = {
+  readonly pairingId: string;
+  readonly outcome: 'confirmed' | 'refused' | 'cancelled' | 'expired';
+  readonly replaces: string | null;
+  readonly by: PairingSide | null;
+};
 
 /** A pairing emits nothing: the control plane reads the actions that `step` returns. */
 export type PairingEmitted = never;
@@ -69,10 +71,11 @@ export type PairingEmitted = never;
 export type PairingActions = {
   /** Give the stored answer again, byte for byte, its expiry unchanged (N-063, N-074). */
   readonly repeatAnswer: undefined;
-  /** Tell the lifecycle of the executor that both sides confirmed this key. */
-  readonly activateExecutor: { readonly fingerprint: Digest };
-  /** Revoke the executor that this pairing replaces, in the same transaction (N-079). */
-  readonly revokeReplaced: { readonly executorId: string };
+  /**
+   * Tell the lifecycle of the executor that both sides confirmed this key and revoke the executor that it replaces, if any, in the
+   * same transaction (N-079).
+   */
+  readonly activateExecutor: { readonly fingerprint: Digest; readonly replaces: string | null };
   /** Delete the verifier of the code or challenge. */
   readonly forgetVerifier: undefined;
   readonly refuse: { readonly code: PairingRefusal };
@@ -99,13 +102,8 @@ export type JoiningInput = {
 /** What the person at the machine is shown before confirming (N-076). */
 export type Claim = {
   readonly claimDigest: Digest;
-  readonly executorId: string;
-  readonly organization: string;
-  readonly team: string;
-  readonly scope: 'private' | 'project' | 'organization';
-  readonly label: string;
-  /** Fingerprint of the command key that will be pinned (N-501). */
-  readonly commandKeyFingerprint: Digest;
+  /** Organisation, team, scope and label by the name under which they are shown; the digest covers them. */
+  readonly facts: Readonly<Record<string, string>>;
 };
 
 /** The control plane's answer to the request: the offer of a pairing. */

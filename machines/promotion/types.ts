@@ -40,6 +40,8 @@ export type PromotionEvent =
       readonly code: string | null;
       readonly manifestDigest: Digest;
     }
+  /** The command ended cancelled: the machine had begun nothing. */
+  | { readonly type: 'promotion.cancelled' }
   /** The command ended in unknown outcome. */
   | { readonly type: 'promotion.lost' }
   | { readonly type: 'promotion.cancel'; readonly by: 'person' | 'machine' }
@@ -76,8 +78,8 @@ export type PromotionEmitted = never;
 export type PromotionActions = {
   /** Make the command `workspace.promote` that carries this approval (N-043). */
   readonly dispatchCommand: { readonly approvalDigest: Digest };
-  /** Cancel the command; the machine restores up to its commit (N-533). */
-  readonly cancelCommand: { readonly commandId: string };
+  /** Cancel the command of this promotion; the machine restores up to its commit (N-533). */
+  readonly cancelCommand: undefined;
   /** Say on the page that a person at the machine must confirm too. */
   readonly showMachineConfirmation: undefined;
   readonly refuse: { readonly code: PromotionRefusal };
