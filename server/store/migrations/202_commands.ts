@@ -1,0 +1,61 @@
+import type { SchemaChange } from '../migrate.ts';
+import { defineIndex, defineTable } from './define-table.ts';
+
+/** Commands, the one queue, signed statements of each chain, and sealed payloads. */
+export const commands: SchemaChange = {
+  name: '202_commands',
+  up: async (database, types) => {
+    const table = (name: string, lines: readonly string[]) => defineTable(database, types, name, lines);
+    await table('commands', [
+      '"id" text primary key',
+      '"run" text not null references "runs" ("id")',
+      '"binding" text not null references "bindings" ("id")',
+      '"executor" text not null references "executors" ("id")',
+      '"operation" text not null',
+      '"agent" text',
+      '"idempotencyKey" text not null unique',
+      '"stored" text not null',
+      '"state" text not null',
+      '"open" @integer not null check ("open" in (0, 1))',
+      '"epoch" @integer',
+      '"argumentsDigest" @bytes not null',
+      '"contentDigest" @bytes not null',
+      '"resultDigest" @bytes',
+      '"outcome" text',
+      '"gate" text',
+      '"code" text',
+      '"cancelWanted" @integer not null check ("cancelWanted" in (0, 1))',
+      '"createdAt" @integer not null',
+      '"deadline" @integer not null',
+      '"leasedAt" @integer',
+      '"endedAt" @integer',
+    ]);
+    await defineIndex(database, 'commands', ['open', 'deadline']);
+    await defineIndex(database, 'commands', ['executor', 'open']);
+    await defineIndex(database, 'commands', ['run', 'createdAt']);
+    await table('jobs', [
+      '"position" integer primary key not null',
+      '"command" text not null unique references "commands" ("id")',
+    ]);
+    await table('receipts', [
+      '"command" text not null references "commands" ("id")',
+      '"position" @integer not null',
+      '"type" text not null',
+      '"payload" @bytes not null',
+      '"signature" @bytes not null',
+      '"digest" @bytes not null',
+      '"at" @integer not null',
+      'primary key ("command", "position")',
+    ]);
+    await table('payloads', [
+      '"command" text not null references "commands" ("id")',
+      `"direction" text not null check ("direction" in ('arguments', 'content', 'result'))`,
+      '"keyId" text not null',
+      '"nonce" @bytes not null check (length("nonce") = 12)',
+      '"sealed" @bytes not null check (length("sealed") <= 420016)',
+      '"deleteAt" @integer not null',
+      'primary key ("command", "direction")',
+    ]);
+    await defineIndex(database, 'payloads', ['deleteAt']);
+  },
+};
