@@ -22,9 +22,10 @@ export const commandMachine = command.createMachine({
   context: ({ input }) => ({
     ...input,
     epoch: null,
+    envelopeDigest: null,
     leasedDigest: null,
     acceptedDigest: null,
-    headDigest: input.envelopeDigest,
+    headDigest: null,
     cancelledBy: null,
     unknownBecause: null,
     gate: null,
@@ -48,7 +49,7 @@ export const commandMachine = command.createMachine({
           target: 'leased',
           actions: {
             type: 'recordLease',
-            params: ({ event }) => ({ epoch: event.epoch, receiptDigest: event.receiptDigest }),
+            params: ({ event: { epoch, envelopeDigest, receiptDigest } }) => ({ epoch, envelopeDigest, receiptDigest }),
           },
         },
         'command.refused': {

@@ -39,8 +39,9 @@ export const command = setup({
       tellWaiter: true,
       refuse: true,
     }),
-    recordLease: assign((_, lease: { epoch: number; receiptDigest: string }) => ({
+    recordLease: assign((_, lease: { epoch: number; envelopeDigest: string; receiptDigest: string }) => ({
       epoch: lease.epoch,
+      envelopeDigest: lease.envelopeDigest,
       leasedDigest: lease.receiptDigest,
       headDigest: lease.receiptDigest,
     })),

@@ -6,8 +6,6 @@ import type { Digest, Gate, KnownOutcome, Outcome } from '../values.ts';
 export type CommandInput = {
   readonly commandId: string;
   readonly executorId: string;
-  /** Digest of the signed envelope: root of the receipt chain. */
-  readonly envelopeDigest: Digest;
 };
 
 /** Why an outcome is unknown. */
@@ -30,7 +28,14 @@ export type Link = { readonly epoch: number; readonly previousDigest: Digest };
 /** Facts and wishes; signatures and digests are verified before one of these exists. */
 export type CommandEvent =
   /** Delivered as the answer to a question of this connection; all six conditions were checked again (N-102). */
-  | { readonly type: 'command.lease'; readonly epoch: number; readonly receiptDigest: Digest }
+  | {
+      readonly type: 'command.lease';
+      readonly epoch: number;
+      /** Digest of the envelope, which is built and signed for this very delivery: root of the receipt chain. */
+      readonly envelopeDigest: Digest;
+      /** Digest of the control plane's own receipt `leased`. */
+      readonly receiptDigest: Digest;
+    }
   /** The dispatch gate said no; the code names it (N-240). */
   | { readonly type: 'command.refused'; readonly code: string }
   | ({ readonly type: 'receipt.accepted'; readonly receiptDigest: Digest } & Link)
@@ -70,10 +75,11 @@ export type CommandRefusal = 'CONNECTION_FENCED' | 'RECEIPT_CHAIN_BROKEN' | 'ALR
 export type CommandContext = CommandInput & {
   /** Connection that was given the command; a result is believed from this one alone. */
   readonly epoch: number | null;
+  readonly envelopeDigest: Digest | null;
   readonly leasedDigest: Digest | null;
   readonly acceptedDigest: Digest | null;
-  /** Last statement of the chain; the envelope's digest until it is leased. */
-  readonly headDigest: Digest;
+  /** Last statement of the chain, null until it is leased. */
+  readonly headDigest: Digest | null;
   readonly cancelledBy: Canceller | null;
   readonly unknownBecause: UnknownReason | null;
   /** Side that refused, null where nobody did. */
@@ -87,7 +93,8 @@ export type CommandOutput = {
   readonly outcome: KnownOutcome;
   readonly gate: Gate | null;
   readonly code: string | null;
-  readonly headDigest: Digest;
+  /** Last statement of the chain, null where nobody leased the command. */
+  readonly headDigest: Digest | null;
   readonly late: boolean;
 };
 
