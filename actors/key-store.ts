@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 import { keyStoreRefusals, keyStoreRequests } from '../helpers/key-store/protocol.ts';
 import type { Signed } from '../helpers/protocol/signed.ts';
 import type { Statement, StatementType } from '../helpers/protocol/statements.ts';
-import { HelperClient } from './helper-client.ts';
+import { HelperClient, HelperViolation } from './helper-client.ts';
 
 const contract = { requests: keyStoreRequests, events: {}, refusals: keyStoreRefusals };
 
@@ -25,14 +25,25 @@ export function connectKeyStore(connection: Duplex): KeyStoreClient {
   return new HelperClient(connection, contract);
 }
 
+/** Which key signs and how long the answer may take. */
+export interface Signing {
+  /** `next` signs what pairs it anew, in a replacement. Default `current`. */
+  readonly key?: 'current' | 'next';
+  /** Longest wait, in ms. */
+  readonly withinMs: number;
+}
+
 /** Signs one to sixteen statements in one request, in order, with rising guards. Rejects as HelperClient does. */
 export async function signStatements(
   keyStore: KeyStoreClient,
   statements: readonly ToSign[],
-  withinMs: number,
+  { key = 'current', withinMs }: Signing,
 ): Promise<readonly Signed[]> {
   const asked = statements.map(({ type, fields }) => ({ type, fields: { ...fields } }));
-  const { signed } = await keyStore.request('keystore.sign', { statements: asked }, { withinMs });
+  const { signed } = await keyStore.request('keystore.sign', { key, statements: asked }, { withinMs });
+  if (signed.length !== asked.length) {
+    throw new HelperViolation(`key-store signed ${signed.length} statements, asked were ${asked.length}`);
+  }
   return signed;
 }
 
@@ -41,11 +52,10 @@ export async function signStatement<Type extends StatementType>(
   keyStore: KeyStoreClient,
   type: Type,
   fields: StatementFields<Type>,
-  withinMs: number,
+  signing: Signing,
 ): Promise<Signed> {
-  const asked = { type, fields: { ...fields } };
-  const { signed } = await keyStore.request('keystore.sign', { statements: [asked] }, { withinMs });
-  const [only] = signed;
-  if (!only || signed.length !== 1) throw new TypeError(`key-store signed ${signed.length} statements, asked was one`);
-  return only;
+  // `fields` belongs to `type` by the signature above; the compiler does not build the union's member from a parameter.
+  const [signed] = await signStatements(keyStore, [{ type, fields } as unknown as ToSign], signing);
+  // signStatements gives one for one.
+  return signed as Signed;
 }
