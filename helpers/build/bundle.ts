@@ -1,0 +1,122 @@
+/*
+ * `npm run build`: one file a program in dist/, koffi's binary beside them, and a manifest of SHA-256 sums that every starter
+ * checks. Two builds of one tree give equal bytes: nothing of the time or the place enters a bundle.
+ */
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+import { build, type Metafile, type Plugin } from 'esbuild';
+
+import { MANIFEST } from '../runtime/installation.ts';
+
+/** One program of an installation: the bundle's name without its ending, and its source from the top of the tree. */
+export type Entry = { readonly name: string; readonly source: string; readonly packages: 'bundled' | 'external' };
+
+const bundled = (name: string, source: string): Entry => ({ name, source, packages: 'bundled' });
+
+/** Every program that ships. */
+export const ENTRIES: readonly Entry[] = [
+  bundled('launch', 'helpers/runtime/launch.ts'),
+  bundled('probe', 'helpers/runtime/probe.ts'),
+  bundled('supervisor', 'helpers/supervisor/main.ts'),
+  bundled('daemon', 'daemon/main.ts'),
+  bundled('link', 'helpers/link/main.ts'),
+  bundled('key-store', 'helpers/key-store/main.ts'),
+  bundled('workspace', 'helpers/workspace/main.ts'),
+  bundled('workspace-worker', 'helpers/workspace/worker.ts'),
+  bundled('promote', 'helpers/promote/main.ts'),
+  bundled('cli', 'daemon/cli/main.ts'),
+  { name: 'server', source: 'server/main.ts', packages: 'external' },
+];
+
+/** koffi without its search for a binary: the one beside the bundle, whose hash the starter has checked. */
+const nativeBesideBundle: Plugin = {
+  name: 'koffi beside the bundle',
+  setup(build) {
+    build.onResolve({ filter: /^koffi$/ }, () => ({ path: 'koffi', namespace: 'beside' }));
+    build.onLoad({ filter: /.*/, namespace: 'beside' }, () => ({
+      contents:
+        "import { createRequire } from 'node:module';\nexport default createRequire(import.meta.url)('./koffi.node');\n",
+      loader: 'js',
+    }));
+  },
+};
+
+/** Packages written for require() find one. */
+const REQUIRE =
+  "import { createRequire as makeRequire } from 'node:module';\nconst require = makeRequire(import.meta.url);";
+
+async function bundleEntries(
+  top: string,
+  folder: string,
+  entries: readonly Entry[],
+  packages: Entry['packages'],
+): Promise<Metafile> {
+  const chosen = entries.filter((entry) => entry.packages === packages);
+  const result = await build({
+    absWorkingDir: top,
+    entryPoints: chosen.map(({ name, source }) => ({ in: source, out: name })),
+    outdir: folder,
+    outExtension: { '.js': '.mjs' },
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node20.19',
+    banner: { js: REQUIRE },
+    define: { 'process.env.NODE_ENV': '"production"' },
+    legalComments: 'none',
+    logLevel: 'error',
+    metafile: true,
+    ...(packages === 'external' ? { packages: 'external' as const } : { external: ['@napi-rs/nice'] }),
+    plugins: [nativeBesideBundle],
+  });
+  return result.metafile;
+}
+
+/** koffi's prebuilt binary for this machine's C library. */
+function koffiBinary(top: string): string {
+  const require = createRequire(path.join(top, 'package.json'));
+  const koffi = path.dirname(require.resolve('koffi/package.json'));
+  const glibc = fs.existsSync('/lib/ld-musl-x86_64.so.1') ? 'musl' : 'linux';
+  const arch = process.arch;
+  return path.join(koffi, '..', '@koromix', `koffi-linux-${arch}`, `${glibc}_${arch}`, 'koffi.node');
+}
+
+function writeManifest(folder: string): void {
+  const names = fs.readdirSync(folder).filter((name) => name !== MANIFEST);
+  const files = names.toSorted().map((name) => {
+    const sum = createHash('sha256').update(fs.readFileSync(path.join(folder, name)));
+    return [name, sum.digest('hex')] as const;
+  });
+  fs.writeFileSync(
+    path.join(folder, MANIFEST),
+    `${JSON.stringify({ version: 1, files: Object.fromEntries(files) }, null, 2)}\n`,
+  );
+}
+
+/** Builds the entries whose source exists into an empty folder; returns esbuild's metafiles and the names that were left out. */
+export async function bundle(
+  top: string,
+  folder: string,
+  entries: readonly Entry[],
+): Promise<{ readonly metafiles: readonly Metafile[]; readonly absent: readonly string[] }> {
+  const present = entries.filter(({ source }) => fs.existsSync(path.resolve(top, source)));
+  fs.rmSync(folder, { recursive: true, force: true });
+  fs.mkdirSync(folder, { recursive: true, mode: 0o755 });
+  const metafiles = await Promise.all(
+    (['bundled', 'external'] as const).map((packages) => bundleEntries(top, folder, present, packages)),
+  );
+  fs.copyFileSync(koffiBinary(top), path.join(folder, 'koffi.node'));
+  fs.chmodSync(path.join(folder, 'koffi.node'), 0o644);
+  writeManifest(folder);
+  return { metafiles, absent: entries.filter((entry) => !present.includes(entry)).map(({ source }) => source) };
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  const top = path.resolve(import.meta.dirname, '..', '..');
+  const { absent } = await bundle(top, path.join(top, 'dist'), ENTRIES);
+  for (const source of absent) console.log(`left out, no such file yet: ${source}`);
+}
