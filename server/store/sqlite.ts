@@ -1,0 +1,121 @@
+import { existsSync } from 'node:fs';
+import { chmod, open } from 'node:fs/promises';
+import Database from 'libsql';
+import {
+  CompiledQuery,
+  Kysely,
+  SqliteAdapter,
+  SqliteDriver,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+  sql,
+} from 'kysely';
+import type { DatabaseConnection, Dialect, SqliteDatabase, SqliteStatement } from 'kysely';
+import { GroupCommit } from './group-commit.ts';
+import { migrate } from './migrate.ts';
+import type { Store } from './store.ts';
+import type { Tables } from './tables.ts';
+
+/** Prepared statements kept for each connection. */
+const STATEMENT_LIMIT = 400;
+/** How long one process waits for another one that writes, in ms. */
+const BUSY_MS = 5000;
+
+/** Opens the embedded store, migrated to the newest schema. `file` is made with mode 0600. Throws where it is no database or cannot be written. */
+export async function openSqliteStore(file: string): Promise<Store> {
+  await (await open(file, 'a', 0o600)).close();
+  await chmod(file, 0o600);
+  const writer = connect(file);
+  await migrate(writer.kysely, 'sqlite');
+  const reader = connect(file);
+  const commits = new GroupCommit(writer.kysely);
+  return {
+    dialect: 'sqlite',
+    read: reader.kysely,
+    write: (job) => commits.write(job),
+    scrub: async () => {
+      await commits.idle();
+      await sql`pragma wal_checkpoint(truncate)`.execute(writer.kysely);
+    },
+    backup: async (target) => {
+      if (existsSync(target)) throw new Error('the backup file exists already; name one that does not');
+      await sql`vacuum into ${target}`.execute(reader.kysely);
+      await chmod(target, 0o600);
+    },
+    faults: () => faultsOf(reader.kysely),
+    close: async () => {
+      await commits.idle();
+      await reader.kysely.destroy();
+      await writer.kysely.destroy();
+    },
+  };
+}
+
+async function faultsOf(database: Kysely<Tables>): Promise<string[]> {
+  const pages = await sql<{ integrity_check: string }>`pragma integrity_check`.execute(database);
+  const references = await sql<{ table: string; parent: string }>`pragma foreign_key_check`.execute(database);
+  return [
+    ...pages.rows.map((row) => row.integrity_check).filter((text) => text !== 'ok'),
+    ...references.rows.map((row) => `a row of ${row.table} names a row of ${row.parent} that does not exist`),
+  ];
+}
+
+function connect(file: string): { readonly kysely: Kysely<Tables> } {
+  const raw = new Database(file);
+  for (const setting of [
+    'journal_mode = WAL',
+    'synchronous = FULL',
+    'secure_delete = ON',
+    'foreign_keys = ON',
+    'trusted_schema = OFF',
+    `busy_timeout = ${BUSY_MS}`,
+  ]) {
+    raw.exec(`pragma ${setting}`);
+  }
+  return { kysely: new Kysely<Tables>({ dialect: dialectOver(cached(raw)) }) };
+}
+
+function dialectOver(database: SqliteDatabase): Dialect {
+  return {
+    createAdapter: () => new SqliteAdapter(),
+    createDriver: () => new ImmediateDriver({ database }),
+    createIntrospector: (kysely) => new SqliteIntrospector(kysely),
+    createQueryCompiler: () => new SqliteQueryCompiler(),
+  };
+}
+
+/** Takes the write lock at the start: a transaction that reads first and writes later fails when another process wrote in between. */
+class ImmediateDriver extends SqliteDriver {
+  override async beginTransaction(connection: DatabaseConnection): Promise<void> {
+    await connection.executeQuery(CompiledQuery.raw('begin immediate'));
+  }
+}
+
+/** Statements prepared once, and their rows as Kysely wants them: libsql gives bytes as ArrayBuffer. */
+function cached(raw: Database.Database): SqliteDatabase {
+  const statements = new Map<string, SqliteStatement>();
+  return {
+    close: () => raw.close(),
+    prepare: (text) => {
+      const known = statements.get(text);
+      if (known !== undefined) return known;
+      const statement = raw.prepare(text);
+      const made: SqliteStatement = {
+        reader: statement.reader,
+        all: (parameters) => statement.all(parameters).map(withBuffers),
+        run: (parameters) => statement.run(parameters),
+        iterate: (parameters) => statement.iterate(parameters),
+      };
+      if (statements.size >= STATEMENT_LIMIT) statements.clear();
+      statements.set(text, made);
+      return made;
+    },
+  };
+}
+
+function withBuffers(row: unknown): unknown {
+  if (typeof row !== 'object' || row === null) return row;
+  return Object.fromEntries(
+    Object.entries(row).map(([name, value]) => [name, value instanceof ArrayBuffer ? Buffer.from(value) : value]),
+  );
+}
