@@ -79,7 +79,7 @@ async function bundleEntries(
 /** koffi's prebuilt binary for this machine's C library. */
 function koffiBinary(top: string): string {
   const require = createRequire(path.join(top, 'package.json'));
-  const koffi = path.dirname(require.resolve('koffi/package.json'));
+  const koffi = path.dirname(require.resolve('koffi'));
   const glibc = fs.existsSync('/lib/ld-musl-x86_64.so.1') ? 'musl' : 'linux';
   const arch = process.arch;
   return path.join(koffi, '..', '@koromix', `koffi-linux-${arch}`, `${glibc}_${arch}`, 'koffi.node');
@@ -97,21 +97,26 @@ function writeManifest(folder: string): void {
   );
 }
 
-/** Builds the entries whose source exists into an empty folder; returns esbuild's metafiles and the names that were left out. */
+/** Builds the entries whose source exists into a folder, which is replaced as a whole; returns esbuild's metafiles and the names that were left out. */
 export async function bundle(
   top: string,
   folder: string,
   entries: readonly Entry[],
 ): Promise<{ readonly metafiles: readonly Metafile[]; readonly absent: readonly string[] }> {
   const present = entries.filter(({ source }) => fs.existsSync(path.resolve(top, source)));
+  const next = `${folder}.next`;
+  fs.rmSync(next, { recursive: true, force: true });
+  fs.mkdirSync(next, { recursive: true, mode: 0o755 });
+  const metafiles: Metafile[] = [];
+  for (const packages of ['bundled', 'external'] as const) {
+    if (present.some((entry) => entry.packages === packages))
+      metafiles.push(await bundleEntries(top, next, present, packages));
+  }
+  fs.copyFileSync(koffiBinary(top), path.join(next, 'koffi.node'));
+  fs.chmodSync(path.join(next, 'koffi.node'), 0o644);
+  writeManifest(next);
   fs.rmSync(folder, { recursive: true, force: true });
-  fs.mkdirSync(folder, { recursive: true, mode: 0o755 });
-  const metafiles = await Promise.all(
-    (['bundled', 'external'] as const).map((packages) => bundleEntries(top, folder, present, packages)),
-  );
-  fs.copyFileSync(koffiBinary(top), path.join(folder, 'koffi.node'));
-  fs.chmodSync(path.join(folder, 'koffi.node'), 0o644);
-  writeManifest(folder);
+  fs.renameSync(next, folder);
   return { metafiles, absent: entries.filter((entry) => !present.includes(entry)).map(({ source }) => source) };
 }
 

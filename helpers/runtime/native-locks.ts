@@ -37,6 +37,11 @@ export function duplicate(descriptor: number, atLeast: number, closedOnExec: boo
   return syscall('fcntl', descriptor, closedOnExec ? F_DUPFD_CLOEXEC : F_DUPFD, atLeast);
 }
 
+/** Makes `target` another number of `descriptor`, kept open by an exec; what was open there is closed. */
+export function replaceDescriptor(descriptor: number, target: number): void {
+  if (descriptor !== target) syscall('dup3', descriptor, target, 0);
+}
+
 /** States of a lease as fcntl(2) numbers them. */
 export const LEASE = { READ: 0, WRITE: 1, NONE: 2 } as const;
 /** One of the lease states. */

@@ -83,9 +83,11 @@ export function setLimit(resource: Resource, soft: number, hard: number): void {
   syscall('prlimit64', 0, RESOURCE[resource], bytes, null);
 }
 
-/** Closes every descriptor from `first` to `last`, both included. */
-export function closeRange(first: number, last: number): void {
-  if (first <= last) syscall('close_range', first, last, 0);
+const CLOSE_RANGE_CLOEXEC = 4;
+
+/** Marks every descriptor from `first` to `last`, both included, so that the next exec closes it. */
+export function closeRangeOnExec(first: number, last: number): void {
+  if (first <= last) syscall('close_range', first, last, CLOSE_RANGE_CLOEXEC);
 }
 
 /** Replaces this process by the program open at `descriptor`; returns only by throwing NativeError. Close-on-exec of the descriptor holds. */
@@ -104,28 +106,6 @@ export function execDescriptor(descriptor: number, argv: readonly string[], envi
   syscall('execveat', descriptor, Buffer.from('\0'), pointers(argv), pointers(environment), AT_EMPTY_PATH);
   throw new Error(`execveat returned with ${kept.length} strings passed`);
 }
-
-/** Access rights of Landlock by name, each with the ABI that brought it (landlock(7)). */
-export const LANDLOCK_FS = {
-  EXECUTE: 1n << 0n,
-  WRITE_FILE: 1n << 1n,
-  READ_FILE: 1n << 2n,
-  READ_DIR: 1n << 3n,
-  REMOVE_DIR: 1n << 4n,
-  REMOVE_FILE: 1n << 5n,
-  MAKE_CHAR: 1n << 6n,
-  MAKE_DIR: 1n << 7n,
-  MAKE_REG: 1n << 8n,
-  MAKE_SOCK: 1n << 9n,
-  MAKE_FIFO: 1n << 10n,
-  MAKE_BLOCK: 1n << 11n,
-  MAKE_SYM: 1n << 12n,
-  REFER: 1n << 13n,
-  TRUNCATE: 1n << 14n,
-  IOCTL_DEV: 1n << 15n,
-} as const;
-/** A file right of Landlock. */
-export type LandlockRight = keyof typeof LANDLOCK_FS;
 
 /** The kernel's Landlock ABI; throws NativeError ENOSYS or EOPNOTSUPP where Landlock is absent or off. */
 export function landlockAbi(): number {

@@ -152,6 +152,8 @@ const X64 = {
   mq_open: 240,
   pwrite64: 18,
   dup3: 292,
+  sendmmsg: 307,
+  recvmmsg: 299,
 } as const;
 
 /** Not in the arm64 table: the call does not exist there, so a filter has nothing to compare. */
@@ -308,6 +310,8 @@ const ARM64: Readonly<Record<SyscallName, number>> = {
   mq_open: 180,
   pwrite64: 68,
   dup3: 24,
+  sendmmsg: 269,
+  recvmmsg: 243,
 };
 
 /** Architectures with a number table. Only `x64` has been run; `arm64` is written from the kernel's headers and untested. */

@@ -1,0 +1,64 @@
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+
+/** Name of the file that lists the SHA-256 of every other file of an installation. */
+export const MANIFEST = 'manifest.json';
+
+/** The bundles in one folder and the hash that each must have; `digest` is SHA-256 over the manifest's bytes, hexadecimal. */
+export type Installation = {
+  readonly folder: string;
+  readonly digest: string;
+  readonly hashes: ReadonlyMap<string, string>;
+};
+
+/** A file of the installation is absent or not the one that was built; `file` is its name inside the installation. */
+export class InstallationError extends Error {
+  readonly code: 'INSTALLATION_MISSING' | 'ROLE_MISSING' | 'ROLE_ALTERED';
+  readonly file: string;
+
+  constructor(code: InstallationError['code'], file: string) {
+    const found = code === 'ROLE_ALTERED' ? 'is not the one that was built' : 'is missing or unreadable';
+    super(`${file} ${found}: run \`npm run build\`, or install again`);
+    this.name = 'InstallationError';
+    this.code = code;
+    this.file = file;
+  }
+}
+
+function sha256(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}
+
+function read(folder: string, file: string, code: 'INSTALLATION_MISSING' | 'ROLE_MISSING'): Buffer {
+  try {
+    return fs.readFileSync(path.join(folder, file));
+  } catch {
+    // whatever the cause, the remedy is the same; the cause would carry a path
+    throw new InstallationError(code, file);
+  }
+}
+
+/** Reads the manifest of a folder; throws InstallationError. */
+export function readInstallation(folder: string): Installation {
+  const bytes = read(folder, MANIFEST, 'INSTALLATION_MISSING');
+  const hashes = new Map<string, string>();
+  const manifest: unknown = JSON.parse(bytes.toString('utf8'));
+  const files = typeof manifest === 'object' && manifest !== null && 'files' in manifest ? manifest.files : undefined;
+  for (const [name, hash] of Object.entries(files ?? {})) {
+    if (typeof hash !== 'string' || path.basename(name) !== name)
+      throw new InstallationError('INSTALLATION_MISSING', MANIFEST);
+    hashes.set(name, hash);
+  }
+  return { folder: fs.realpathSync(folder), digest: sha256(bytes), hashes };
+}
+
+/** Checks that the named files are the ones that were built; throws InstallationError naming the first that is not. */
+export function verifyFiles(installation: Installation, names: readonly string[]): void {
+  for (const name of names) {
+    const expected = installation.hashes.get(name);
+    if (expected === undefined) throw new InstallationError('ROLE_MISSING', name);
+    if (sha256(read(installation.folder, name, 'ROLE_MISSING')) !== expected)
+      throw new InstallationError('ROLE_ALTERED', name);
+  }
+}
