@@ -1,0 +1,38 @@
+/* SHA-256 of open files, in pieces of fixed size: memory does not follow the size of the file. */
+import { createHash } from 'node:crypto';
+import { readSync } from 'node:fs';
+
+/** Bytes read at a time. */
+export const DIGEST_CHUNK_BYTES = 262_144;
+
+/** What was read: `sha256` as 64 hexadecimal digits over exactly `bytes` bytes. */
+export interface FileDigest {
+  readonly sha256: string;
+  readonly bytes: number;
+}
+
+/** SHA-256 of no bytes at all, 64 hexadecimal digits. */
+export const EMPTY_SHA256 = createHash('sha256').digest('hex');
+
+/**
+ * Hashes an open file from its beginning to its end, without moving its offset. `onChunk` sees each piece before the next
+ * is read, for a copy or for a caller that ends the work by throwing; the piece's memory is used again afterwards.
+ */
+export function digestDescriptor(descriptor: number, onChunk?: (chunk: Buffer, offset: number) => void): FileDigest {
+  const hash = createHash('sha256');
+  const memory = Buffer.allocUnsafe(DIGEST_CHUNK_BYTES);
+  let offset = 0;
+  for (;;) {
+    const count = readSync(descriptor, memory, 0, memory.length, offset);
+    if (count === 0) return { sha256: hash.digest('hex'), bytes: offset };
+    const chunk = memory.subarray(0, count);
+    hash.update(chunk);
+    onChunk?.(chunk, offset);
+    offset += count;
+  }
+}
+
+/** SHA-256 of bytes in memory, 64 hexadecimal digits. */
+export function digestBytes(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}
