@@ -20,7 +20,7 @@ import {
   timeSchema,
 } from '../helpers/protocol/ids.ts';
 import { claimSchema } from '../helpers/protocol/statements.ts';
-import { workspaceRequests } from '../helpers/workspace/protocol.ts';
+import { differenceSchema, draftFactsSchema } from '../helpers/protocol/draft-facts.ts';
 
 /** Raised by any change of a union below. */
 export const DAEMON_PROTOCOL_VERSION = 1;
@@ -135,12 +135,12 @@ export const daemonRequests = {
     reply: pairingState,
   },
   'daemon.pair-cancel': { body: nothing, reply: pairingState },
-  'daemon.drafts': { body: nothing, reply: workspaceRequests['workspace.drafts'].reply },
+  'daemon.drafts': { body: nothing, reply: z.strictObject({ drafts: z.array(draftFactsSchema).max(10_000) }) },
   'daemon.discard': { body: z.strictObject({ run: runIdSchema }), reply: z.strictObject({ discarded: z.boolean() }) },
   /** One change of a draft with its local difference; the page under `review RUN`. */
   'daemon.difference': {
     body: z.strictObject({ run: runIdSchema, change: counterSchema }),
-    reply: workspaceRequests['workspace.difference'].reply,
+    reply: differenceSchema,
   },
   /** Identity of the root as `workspace` sees it now, for the pin and the confirmation that `cli` writes. */
   'daemon.root': { body: nothing, reply: z.strictObject({ rootName: z.string(), rootIdentity: bytes(32) }) },

@@ -129,6 +129,7 @@ export class Ledger {
   }
 
   #fail(batch: readonly Waiting[], cause: unknown): void {
+    // Whatever was thrown, an errno name is all that may be told of it.
     const code = (cause as NodeJS.ErrnoException).code ?? 'unknown error';
     this.#damage = new LedgerDamaged('LEDGER_UNWRITABLE', `ledger cannot be written: ${code}`, { cause });
     this.#syncing = false;

@@ -100,6 +100,7 @@ export const keyStoreRefusals = [
   'PURPOSE_MISMATCH',
   'STATEMENT_INVALID',
   'GUARD_UNWRITABLE',
+  'STORE_UNWRITABLE',
   'ROTATION_ABSENT',
   'STORE_UNSAFE',
 ] as const;

@@ -8,20 +8,11 @@
  * A draft belongs to a run. `slot` is the number of its folder below `drafts/`, by which the supervisor opens it for `promote`.
  */
 import * as z from 'zod';
-import { bytesTo, digestTextSchema, runIdSchema, timeSchema, bytes } from '../protocol/ids.ts';
+import { bytes, bytesTo, digestTextSchema, runIdSchema } from '../protocol/ids.ts';
+import { differenceSchema, draftFactsSchema } from '../protocol/draft-facts.ts';
 
 /** Raised by any change of a union below. */
 export const WORKSPACE_PROTOCOL_VERSION = 1;
-
-const draft = z.strictObject({
-  run: runIdSchema,
-  slot: z.int().min(1).max(0xffff_ffff),
-  changeCount: z.int().min(0),
-  byteCount: z.int().min(0),
-  createdAt: timeSchema,
-  changedAt: timeSchema,
-});
-export type DraftFacts = z.infer<typeof draft>;
 
 export const workspaceRequests = {
   /** Opens and checks the root again; WORKSPACE_UNAVAILABLE with the check that failed. */
@@ -45,7 +36,10 @@ export const workspaceRequests = {
   },
   /** Ends a running operation as soon as it can be; unknown calls get the same answer. */
   'workspace.cancel': { body: z.strictObject({ call: z.string().min(1).max(128) }), reply: z.strictObject({}) },
-  'workspace.drafts': { body: z.strictObject({}), reply: z.strictObject({ drafts: z.array(draft).max(10_000) }) },
+  'workspace.drafts': {
+    body: z.strictObject({}),
+    reply: z.strictObject({ drafts: z.array(draftFactsSchema).max(10_000) }),
+  },
   /** Removes a draft for good. */
   'workspace.discard': {
     body: z.strictObject({ run: runIdSchema }),
@@ -60,23 +54,7 @@ export const workspaceRequests = {
   /** One page of a draft's local difference, for the owner's terminal. */
   'workspace.difference': {
     body: z.strictObject({ run: runIdSchema, change: z.int().min(0), ignore: z.array(z.string().max(1024)).max(1000) }),
-    reply: z.strictObject({
-      changeCount: z.int().min(0),
-      manifestDigest: digestTextSchema,
-      path: z.string(),
-      kind: z.enum(['created', 'modified', 'deleted']),
-      type: z.enum(['file', 'directory']),
-      /** Unified difference, or why there is none. */
-      difference: z.discriminatedUnion('shown', [
-        z.strictObject({ shown: z.literal('text'), text: z.string().max(600_000), truncated: z.boolean() }),
-        z.strictObject({
-          shown: z.literal('nothing'),
-          reason: z.enum(['binary', 'too-large', 'directory', 'mode-only']),
-        }),
-      ]),
-      modeBefore: z.string().optional(),
-      modeAfter: z.string().optional(),
-    }),
+    reply: differenceSchema,
   },
 } as const;
 
