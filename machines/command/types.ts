@@ -123,6 +123,7 @@ export type Phase = 'received' | 'accepted-pending' | 'started-pending' | 'execu
 export type ExecutionInput = {
   readonly commandId: string;
   readonly runId: string;
+  /** Key of the operation, such as `file.read`. */
   readonly operation: string;
   readonly envelopeDigest: Digest;
   /** Connection that delivered it. */
@@ -132,6 +133,8 @@ export type ExecutionInput = {
   readonly phase: Phase;
   /** What the ledger's result record says; null in every phase but `result-pending`. */
   readonly ended: Ended | null;
+  /** True if that record is the replacement of a refused result (N-119). */
+  readonly replaced: boolean;
   /** A cancel overtook the command (N-506). */
   readonly cancelled: boolean;
 };
@@ -143,43 +146,62 @@ export type Ended = {
   readonly resultDigest: Digest | null;
 };
 
-/** Contract of `checkGate`: the machine's own gate, with its own catalogue, policy, limits and ledger (R33). Asked before `accepted` and again before `started`. */
+/** What the machine's gate answers. */
+export type Verdict =
+  | { readonly permitted: true }
+  | { readonly permitted: false; readonly outcome: 'refused' | 'expired'; readonly code: string };
+
+/**
+ * Contract of `checkGate`: the machine's own gate, with its own catalogue, policy, limits and ledger (R33); asked before `accepted`
+ * and again before `started`. A rejection counts as a refusal.
+ */
 export type CheckGate = {
   readonly input: { readonly commandId: string; readonly step: 'accept' | 'start' };
-  readonly output:
-    | { readonly permitted: true }
-    | { readonly permitted: false; readonly outcome: 'refused' | 'expired'; readonly code: string };
+  readonly output: Verdict;
 };
-/** Contract of `recordPhase`: the ledger record (which is the signed receipt, where there is one) is durable when it resolves; rejects when the ledger is damaged or unwritable (N-115). */
+
+/**
+ * Contract of `recordPhase`: the ledger record, which is the signed receipt, is durable when it resolves; sending it does not delay
+ * the next step. Rejects when the ledger is damaged or unwritable (N-115).
+ */
 export type RecordPhase = {
   readonly input: { readonly commandId: string; readonly phase: 'accepted-pending' | 'started-pending' };
   readonly output: { readonly durable: true };
 };
-/** Contract of `runOperation`: the side effect, once for `commandId` as idempotency key; rejects only when its outcome cannot be known. */
+
+/**
+ * Contract of `runOperation`: the side effect, once, with the command id as idempotency key; its output is how it truly ended, also
+ * after a stop. Rejects when that cannot be known, such as when the helper died.
+ */
 export type RunOperation = {
   readonly input: { readonly commandId: string; readonly operation: string };
   readonly output: Ended;
 };
-/** Contract of `stopOperation`: asks the helper on its control lane to stop; `runOperation` then ends as it truly was. */
+
+/** Contract of `stopOperation`: asks the helper on its own lane to stop; `runOperation` then ends as it truly was (N-505). */
 export type StopOperation = {
   readonly input: { readonly commandId: string; readonly reason: StopReason };
   readonly output: { readonly asked: true };
 };
-/** Contract of `askOutcome`: after a restart, asks the helper what happened to this idempotency key; `unknown` when it does not know. Runs nothing. */
+
+/** Contract of `askOutcome`: asks the helper what became of this idempotency key; runs nothing. Rejects when it does not know. */
 export type AskOutcome = {
   readonly input: { readonly commandId: string; readonly operation: string };
   readonly output: Ended;
 };
-/** Contract of `recordResult`: the result record is durable when it resolves. */
+
+/** Contract of `recordResult`: the record of the ending, with its receipt, is durable when it resolves. */
 export type RecordResult = {
   readonly input: { readonly commandId: string; readonly ended: Ended; readonly started: boolean };
   readonly output: { readonly durable: true };
 };
-/** Contract of `deliverResult`: sends the recorded result and waits for the countersignature; rejects when no answer came. */
+
+/** Contract of `deliverResult`: sends the recorded ending, with its old chain where `late`; rejects when no answer came. */
 export type DeliverResult = {
-  readonly input: { readonly commandId: string; readonly replaced: boolean };
+  readonly input: { readonly commandId: string; readonly late: boolean };
   readonly output: { readonly answer: 'acknowledged' } | { readonly answer: 'refused'; readonly code: string };
 };
+
 /** Contract of `recordReplacement`: the refusal record that stands in for a refused result is durable when it resolves (N-119). */
 export type RecordReplacement = {
   readonly input: { readonly commandId: string; readonly code: string };
@@ -189,29 +211,44 @@ export type RecordReplacement = {
 /** Why a running operation is asked to stop. */
 export type StopReason = 'cancelled' | 'runtime-passed' | 'control-lost' | 'daemon-stopping';
 
-/** What an execution hears from the daemon. */
+/** What an execution hears from the daemon; each may come again and changes nothing then. */
 export type ExecutionEvent =
+  /** Somebody wants it ended (N-506). */
   | { readonly type: 'execution.cancel' }
-  /** The connection that delivered it is fenced or gone: nothing that has not started may start. */
+  /** The connection that delivered it is fenced or gone: what has not started does not start any more. */
   | { readonly type: 'execution.fenced' }
   /** Stop now: no valid control answer for 60 s, or the daemon is stopping. */
   | { readonly type: 'execution.stop'; readonly reason: 'control-lost' | 'daemon-stopping' }
   /** Its turn within its run and within the limits: it may start (N-509). */
   | { readonly type: 'execution.start' }
-  /** A connection is there again: undelivered results are sent again. */
-  | { readonly type: 'connection.online' };
+  /** A connection stands: an undelivered ending is sent. */
+  | { readonly type: 'execution.connected' };
 
-/** Progress for the daemon: one for each ledger phase reached. */
+/** Progress for the daemon: each phase of the ledger as it is reached. */
 export type ExecutionEmitted = { readonly type: 'execution.phase'; readonly commandId: string; readonly phase: Phase };
 
 /** Plain data of one execution. */
-export type ExecutionContext = ExecutionInput & {
+export type ExecutionContext = {
+  readonly commandId: string;
+  readonly runId: string;
+  readonly operation: string;
+  readonly epoch: number;
+  readonly maximumRuntimeMs: number;
+  /** Phase that the input named. */
+  readonly recalled: Phase;
   /** True once the ledger says `started`: from here a side effect may exist. */
   readonly started: boolean;
-  readonly stopReason: StopReason | null;
-  /** Code with which the control plane refused the result, null until then. */
-  readonly replacedBecause: string | null;
+  /** Why it must not start any more, null while it may. */
+  readonly withdrawn: Ended | null;
+  /** Last reason to stop; `cancelled` before one is given. */
+  readonly stopReason: StopReason;
+  readonly ended: Ended;
+  readonly replaced: boolean;
+  /** False between two connections. */
+  readonly connected: boolean;
+  /** True once the connection that delivered it is over: its ending is a late receipt. */
+  readonly late: boolean;
 };
 
-/** How an execution closed. `acknowledged` is false when it ended before any record, so that nothing had to be delivered. */
+/** How an execution closed on this machine. */
 export type ExecutionOutput = Ended & { readonly commandId: string; readonly runId: string };
