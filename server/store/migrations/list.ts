@@ -3,6 +3,17 @@ import { accounts } from './101_accounts.ts';
 import { executors } from './102_executors.ts';
 import { pairings } from './103_pairings.ts';
 import { audit } from './104_audit.ts';
+import { channelsAndRuns } from './201_channels_and_runs.ts';
+import { commands } from './202_commands.ts';
+import { sessionsAndDrafts } from './203_sessions_and_drafts.ts';
 
 /** Every change of the schema in the order in which it is applied: 1xx governance, 2xx work. */
-export const migrations: readonly SchemaChange[] = [accounts, executors, pairings, audit];
+export const migrations: readonly SchemaChange[] = [
+  accounts,
+  executors,
+  pairings,
+  audit,
+  channelsAndRuns,
+  commands,
+  sessionsAndDrafts,
+];
