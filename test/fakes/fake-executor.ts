@@ -4,14 +4,12 @@
  *
  * It is honest unless a test asks it to lie: `ask` sends any body, `sign` signs any statement, `frame` any bytes.
  */
-import { generateKeyPairSync, randomBytes } from 'node:crypto';
-import type { KeyObject } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { WebSocket } from 'ws';
 import { decode, encode } from '../../helpers/protocol/codec.ts';
-import { canonicalBytes, catalogueDigest } from '../../helpers/protocol/descriptor.ts';
+import { canonicalBytes } from '../../helpers/protocol/descriptor.ts';
 import type { Descriptor } from '../../helpers/protocol/descriptor.ts';
 import type { ExecutorId } from '../../helpers/protocol/ids.ts';
-import { operations } from '../../helpers/protocol/operations.ts';
 import { admitKey, sha256, signPayload, statementDigest } from '../../helpers/protocol/signed.ts';
 import type { AdmittedKey, Signed } from '../../helpers/protocol/signed.ts';
 import { encodeStatement, openStatement } from '../../helpers/protocol/statements.ts';
@@ -22,41 +20,10 @@ import type {
   Statement,
   StatementType,
 } from '../../helpers/protocol/statements.ts';
+import { machineDescriptor } from './fake-machine.ts';
+import type { MachineKey } from './fake-machine.ts';
 import { answerSchema, channelQuestions, SUBPROTOCOL } from '../../server/protocol.ts';
 import type { AnswerBody, ChannelQuestion, CommandFrame, QuestionBody, ReceiptFrame } from '../../server/protocol.ts';
-
-/** A key pair of one machine. */
-export interface MachineKey {
-  readonly publicKey: Buffer;
-  readonly privateKey: KeyObject;
-}
-
-/** Makes a machine's key pair. */
-export function machineKey(): MachineKey {
-  const { publicKey, privateKey } = generateKeyPairSync('ed25519');
-  return { publicKey: publicKey.export({ format: 'der', type: 'spki' }).subarray(-32), privateKey };
-}
-
-/** A descriptor of a machine without guests that offers every operation; `changes` go over it. */
-export function machineDescriptor(changes: Partial<Descriptor> = {}): Descriptor {
-  return {
-    protocolVersion: 1,
-    daemonVersion: '0.1.0',
-    revision: 1,
-    profiles: ['workspace'],
-    platform: { architecture: 'x64', system: 'linux', majorVersion: 6 },
-    supervisor: 'foreground',
-    sandbox: { backend: 'none', reason: 'kvm-absent' },
-    rootName: 'project',
-    operations: operations.map(({ key }) => key),
-    catalogueDigest: catalogueDigest(),
-    policyDigest: sha256(Buffer.from('policy')).toString('hex'),
-    promotion: 'page',
-    difference: 'page',
-    limits: { resultBytes: 400_000, runtimeMs: 30_000, concurrentCommands: 16 },
-    ...changes,
-  };
-}
 
 /** The control plane answered a question with a refusal. */
 export class QuestionRefused extends Error {
