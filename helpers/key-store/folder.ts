@@ -87,18 +87,18 @@ export class StoreFolder {
     });
   }
 
-  /** Removes a record, durably; its bytes are overwritten first, which a disk may not honour. Throws StoreUnwritable. */
+  /** Removes a record, durably; its bytes are then overwritten, which a disk may not honour. Throws StoreUnwritable. */
   remove(name: StoreName): void {
     this.#writing(() => {
       const file = fs.openSync(this.#path(name), O_WRONLY | O_NOFOLLOW);
       try {
+        fs.unlinkSync(this.#path(name));
+        fs.fsyncSync(this.#descriptor);
         fs.writeSync(file, Buffer.alloc(fs.fstatSync(file).size));
         fs.fsyncSync(file);
       } finally {
         fs.closeSync(file);
       }
-      fs.unlinkSync(this.#path(name));
-      fs.fsyncSync(this.#descriptor);
     });
   }
 

@@ -74,6 +74,6 @@ function signAndLookAhead(keys: Store, body: KeyStoreBody<'keystore.sign'>): Key
 
 function refusalOf(error: unknown): unknown {
   if (error instanceof StoreUnsafe) return new KeyStoreRefused('STORE_UNSAFE', error.message);
-  if (error instanceof StoreUnwritable) return new KeyStoreRefused('GUARD_UNWRITABLE', error.message, { cause: error });
+  if (error instanceof StoreUnwritable) return new KeyStoreRefused('STORE_UNWRITABLE', error.message, { cause: error });
   return error;
 }

@@ -50,8 +50,10 @@ export function readPair(record: Buffer): KeyPair {
   try {
     const { purpose, rotation, publicKey, seed } = recordSchema.parse(decode(record));
     const privateKey = createPrivateKey({ key: Buffer.concat([PKCS8_PREFIX, seed]), format: 'der', type: 'pkcs8' });
-    if (!publicKeyOf(privateKey).equals(publicKey)) throw new RangeError('public key does not fit the private one');
-    return { purpose, rotation, publicKey, privateKey };
+    const derived = publicKeyOf(privateKey);
+    if (!derived.equals(publicKey)) throw new RangeError('public key does not fit the private one');
+    // `publicKey` is a view of the record, which is overwritten below.
+    return { purpose, rotation, publicKey: derived, privateKey };
   } catch (cause) {
     throw new StoreUnsafe('record of a key is damaged', { cause });
   } finally {

@@ -9,6 +9,7 @@ import { signPayload } from '../protocol/signed.ts';
 import type { Signed } from '../protocol/signed.ts';
 import { controlStatements, encodeStatement, machineStatements, statements } from '../protocol/statements.ts';
 import type { StatementType } from '../protocol/statements.ts';
+import { StoreUnwritable } from './folder.ts';
 import type { KeyPair } from './pair.ts';
 import type { KeyStoreBody } from './protocol.ts';
 import { KeyStoreRefused } from './store.ts';
@@ -84,8 +85,17 @@ function checkOwnFact(fields: Readonly<Record<string, unknown>>, name: string, o
 
 function build(store: Store, asked: readonly ToSign[]): (readonly [StatementType, Buffer])[] {
   for (const { type, fields } of asked) checkShape(type, fields);
-  const first = store.guards.take(asked.length);
+  const first = takeGuards(store, asked.length);
   return asked.map(({ type, fields }, index) => [type, encodeWithGuard(type, fields, first + index)]);
+}
+
+function takeGuards(store: Store, count: number): number {
+  try {
+    return store.guards.take(count);
+  } catch (cause) {
+    if (!(cause instanceof StoreUnwritable)) throw cause;
+    throw new KeyStoreRefused('GUARD_UNWRITABLE', 'no guard can be reserved on disk, so nothing is signed', { cause });
+  }
 }
 
 // Before any guard is taken, so that malformed fields use up none.
