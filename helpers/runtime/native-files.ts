@@ -43,7 +43,15 @@ export function openat2(directory: number, name: Buffer, how: OpenHow): number {
   }
 }
 
-/** What statx(2) tells; times in ns since the Unix epoch, `dev` as major * 2^32 + minor, `mode` with the type bits. */
+/** Open flag: reading does not change the access time; refused (EPERM) for files of another uid. */
+export const O_NOATIME = 0o1000000;
+/** Bits of `attributes` that forbid changes (linux/stat.h). */
+export const ATTRIBUTE = { IMMUTABLE: 0x10n, APPEND: 0x20n } as const;
+
+/**
+ * What statx(2) tells; times in ns since the Unix epoch (`birthNs` 0 where the file system keeps none), `dev` as
+ * major * 2^32 + minor, `mode` with the type bits, `attributes` as the STATX_ATTR bits.
+ */
 export type FileStatus = {
   readonly mode: number;
   readonly nlink: number;
@@ -56,16 +64,19 @@ export type FileStatus = {
   readonly atimeNs: bigint;
   readonly mtimeNs: bigint;
   readonly ctimeNs: bigint;
+  readonly birthNs: bigint;
+  readonly attributes: bigint;
 };
 
 const STATX_BASIC = 0x7ff;
+const STATX_BTIME = 0x800;
 const STATX_MNT_ID = 0x1000;
 
 /** Status of a name below a directory without following a link; an empty name means the descriptor itself. Throws NativeError. */
 export function statx(directory: number, name: Buffer): FileStatus {
   const out = Buffer.alloc(256);
   const flags = AT_SYMLINK_NOFOLLOW | (name.length === 0 ? AT_EMPTY_PATH : 0);
-  syscall('statx', directory, terminated('statx', name), flags, STATX_BASIC | STATX_MNT_ID, out);
+  syscall('statx', directory, terminated('statx', name), flags, STATX_BASIC | STATX_BTIME | STATX_MNT_ID, out);
   const time = (offset: number): bigint =>
     out.readBigInt64LE(offset) * 1_000_000_000n + BigInt(out.readUInt32LE(offset + 8));
   return {
@@ -80,6 +91,8 @@ export function statx(directory: number, name: Buffer): FileStatus {
     atimeNs: time(64),
     mtimeNs: time(112),
     ctimeNs: time(96),
+    birthNs: (out.readUInt32LE(0) & STATX_BTIME) === 0 ? 0n : time(80),
+    attributes: out.readBigUInt64LE(8),
   };
 }
 

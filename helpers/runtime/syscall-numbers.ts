@@ -153,6 +153,9 @@ const X64 = {
   pwrite64: 18,
   dup3: 292,
   sendmmsg: 307,
+  fstatfs: 138,
+  getdents64: 217,
+  readlinkat: 267,
   recvmmsg: 299,
 } as const;
 
@@ -311,6 +314,9 @@ const ARM64: Readonly<Record<SyscallName, number>> = {
   pwrite64: 68,
   dup3: 24,
   sendmmsg: 269,
+  fstatfs: 44,
+  getdents64: 61,
+  readlinkat: 78,
   recvmmsg: 243,
 };
 
