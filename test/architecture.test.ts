@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -45,6 +46,14 @@ const halves = (first: string, second: string): string => `${first}${second}`;
 const entryOf = (row: string): string =>
   row === 'daemon' ? 'daemon/main.ts' : row === 'cli' ? 'daemon/cli/main.ts' : `helpers/${row}/main.ts`;
 
+const oxlint = async (file: string, text: string): Promise<string> => {
+  const config = await readFile(join(root, '.oxlintrc.json'), 'utf8');
+  return withPlanted({ '.oxlintrc.json': config, [file]: text }, async (folder) => {
+    const options = ['--format', 'unix', file];
+    return spawnSync(join(root, 'node_modules/.bin/oxlint'), options, { cwd: folder, encoding: 'utf8' }).stdout;
+  });
+};
+
 const reasonOf = (rule: string): string | undefined =>
   [...bans, ...folders, ...reaches].find(({ name }) => name === rule)?.reason;
 
@@ -85,6 +94,24 @@ describe('import rules', () => {
   it('the import checker refuses to judge a tree in which it sees no source file', async () => {
     await assert.rejects(withPlanted({ 'README.md': 'empty' }, checkImports), /saw no source file/);
   });
+});
+
+describe('lint of pure folders', () => {
+  const impure: Readonly<Record<string, string>> = {
+    'reads the clock': 'export const now = (): number => Date.now();\n',
+    'starts a timer': 'export const later = (run: () => void): unknown => setTimeout(run, 1);\n',
+    'draws a random number': 'export const draw = (): number => Math.random();\n',
+    prints: "export const say = (): void => console.log('a');\n",
+    'reads the process': "export const home = (): unknown => process.env['HOME'];\n",
+  };
+  for (const [sentence, text] of Object.entries(impure)) {
+    it(`a machine or rule that ${sentence} is refused, and the daemon may`, async () => {
+      const refusal = /machines and rules are pure|'Math\.random' is restricted/;
+      assert.match(await oxlint('machines/command/machine.ts', text), refusal);
+      assert.match(await oxlint('server/grants/rules.ts', text), refusal);
+      assert.doesNotMatch(await oxlint('daemon/main.ts', text), refusal);
+    });
+  }
 });
 
 describe('places', () => {
