@@ -96,7 +96,7 @@ export class LedgerMemory {
       case 'ended': {
         const command = this.#advance(record.command, 'ended');
         command.ended = record.ended;
-        if (record.receipt) command.receipts.push({ type: 'machine.result', signed: record.receipt });
+        if (record.receipt) command.receipts.push(record.receipt);
         return;
       }
       case 'acknowledged':

@@ -85,7 +85,8 @@ export const recordSchema = z.discriminatedUnion('kind', [
     at: timeSchema,
     command: commandIdSchema,
     ended: endedSchema,
-    receipt: signedSchema.nullable(),
+    /** Absent for an unknown outcome: it is never sent as if it were known. */
+    receipt: typedReceiptSchema.nullable(),
   }),
   /** A decision of the machine's gate against a command; the receipt is the one that was sent. */
   z.strictObject({

@@ -1,0 +1,146 @@
+/*
+ * Promotions, one at a time: freeze the draft, have `promote` started on exactly that draft, let it settle what an earlier one
+ * left, hand it the person's signed approval. Everything that decides is decided in `promote`; this only carries.
+ */
+import type { PromoteClient } from '../actors/promote.ts';
+import { HelperGone, HelperSilent } from '../actors/helper-client.ts';
+import type { WorkspaceClient } from '../actors/workspace.ts';
+import { decode } from '../helpers/protocol/codec.ts';
+import type { FailureCode } from '../helpers/protocol/operations.ts';
+import { signedSchema } from '../helpers/protocol/signed.ts';
+import type { PromoteReply } from '../helpers/promote/protocol.ts';
+import type { AdmittedCommand } from './gate.ts';
+import type { Peer } from './peers.ts';
+
+const START_MS = 10_000;
+/** No time limit ends an apply between two steps; this bounds only a promote that no longer speaks at all. */
+const APPLY_MS = 3_600_000;
+/** Slot of recovery: an always empty draft folder. */
+const NO_DRAFT = 0;
+
+/** What promotions need. */
+export interface PromotionParts {
+  readonly workspace: () => WorkspaceClient;
+  readonly peer: Peer<PromoteClient>;
+  /** Asks the supervisor for a `promote` whose descriptor 5 is that draft. */
+  readonly start: (slot: number) => void;
+}
+
+/** The promotions of one daemon. */
+export class Promotions {
+  readonly #parts: PromotionParts;
+  #queue: Promise<unknown> = Promise.resolve();
+
+  constructor(parts: PromotionParts) {
+    this.#parts = parts;
+  }
+
+  /** Settles what an earlier promotion left. Rejects when that needs a person. */
+  recover(): Promise<PromoteReply<'promote.recover'>> {
+    return this.#alone(async () => {
+      const { client, recovered } = await this.#begin(NO_DRAFT);
+      client.close();
+      return recovered;
+    });
+  }
+
+  /** A person decided about a journal that recovery could not settle. */
+  repair(choice: 'restore' | 'set-aside'): Promise<PromoteReply<'promote.repair'>> {
+    return this.#alone(async () => {
+      const { client } = await this.#begin(NO_DRAFT);
+      const answer = await client.request('promote.repair', { choice }, { withinMs: APPLY_MS });
+      client.close();
+      return answer;
+    });
+  }
+
+  /** Applies one approved draft; the answer is the operation's result. Rejects when nobody can say how it ended. */
+  promote(command: AdmittedCommand): Promise<unknown> {
+    return this.#alone(() => this.#promote(command));
+  }
+
+  /** Asks the running apply to end before its commit. */
+  cancel(): void {
+    // With no apply running there is nothing to cancel; a cancel that comes after the commit changes nothing.
+    if (this.#parts.peer.isConnected)
+      void this.#parts.peer.client.request('promote.cancel', {}, { withinMs: START_MS }).catch(() => undefined);
+  }
+
+  async #promote(command: AdmittedCommand): Promise<unknown> {
+    const { run } = command.envelope;
+    // The gate checked these arguments against the operation's schema.
+    const { manifestDigest, promotionId } = command.arguments as { manifestDigest: string; promotionId: string };
+    const approval = signedSchema.safeParse(decode(command.content));
+    if (!approval.success) return failure('PROMOTION_REJECTED', 'The command carries no signed approval.');
+    const workspace = this.#parts.workspace();
+    const { slot } = await workspace.request(
+      'workspace.freeze',
+      { run, manifestDigest },
+      { withinMs: START_MS, key: `${promotionId}.freeze` },
+    );
+    let promoted = false;
+    try {
+      const { client, recovered } = await this.#begin(slot);
+      if (recovered.outcome === 'needs-attention') {
+        client.close();
+        return failure(
+          'PROMOTION_RECOVERY_REQUIRED',
+          'An earlier promotion waits for a person: nessie-executor repair.',
+        );
+      }
+      const answer = await this.#apply(client, promotionId, approval.data);
+      promoted = answer.outcome === 'promoted';
+      return answer.outcome === 'promoted'
+        ? { success: true, manifestDigest, promotionId }
+        : failure(answer.code, 'path' in answer ? answer.path : undefined);
+    } finally {
+      await workspace.request(
+        'workspace.release',
+        { run, promoted },
+        { withinMs: START_MS, key: `${promotionId}.release` },
+      );
+    }
+  }
+
+  async #apply(
+    client: PromoteClient,
+    promotionId: string,
+    approval: { payload: Uint8Array; signature: Uint8Array },
+  ): Promise<PromoteReply<'promote.apply'>> {
+    try {
+      return await client.request('promote.apply', { approval }, { withinMs: APPLY_MS, key: promotionId });
+    } catch (error) {
+      if (!(error instanceof HelperGone) && !(error instanceof HelperSilent)) throw error;
+      return this.#afterDeath(error);
+    } finally {
+      client.close();
+    }
+  }
+
+  /** The apply died: its journal says what became of the tree, and a fresh promote settles it before anything else runs. */
+  async #afterDeath(error: HelperGone | HelperSilent): Promise<PromoteReply<'promote.apply'>> {
+    const { client, recovered } = await this.#begin(NO_DRAFT);
+    client.close();
+    if (recovered.outcome === 'rolled-back' || recovered.outcome === 'nothing-to-do') {
+      return { outcome: 'rolled-back', code: 'PROMOTION_IO_FAILURE', kept: recovered.conflicts };
+    }
+    throw error;
+  }
+
+  async #begin(slot: number): Promise<{ client: PromoteClient; recovered: PromoteReply<'promote.recover'> }> {
+    this.#parts.start(slot);
+    const client = await this.#parts.peer.connected(START_MS);
+    const recovered = await client.request('promote.recover', {}, { withinMs: APPLY_MS });
+    return { client, recovered };
+  }
+
+  #alone<Value>(work: () => Promise<Value>): Promise<Value> {
+    const mine = this.#queue.then(work);
+    this.#queue = mine.catch(() => undefined);
+    return mine;
+  }
+}
+
+function failure(code: FailureCode, message?: string): { success: false; code: FailureCode; message?: string } {
+  return message === undefined ? { success: false, code } : { success: false, code, message };
+}

@@ -1,0 +1,45 @@
+/*
+ * Results that the control plane has not countersigned yet: bytes by command id, so that a lost answer is sent again as the
+ * same bytes after a restart. They are the content that a person granted, kept no longer than that.
+ */
+import fs from 'node:fs';
+import type { CommandId } from '../helpers/protocol/ids.ts';
+import { replaceDurably } from './records.ts';
+
+/** The results below one folder of the daemon's own. */
+export class Results {
+  readonly #folder: string;
+
+  /** `folder` is made with mode 0700 when it is not there. */
+  constructor(folder: string) {
+    this.#folder = folder;
+    fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
+  }
+
+  /** Makes a result durable. Throws with the errno of a disk that cannot take it. */
+  keep(command: CommandId, bytes: Uint8Array): void {
+    replaceDurably(this.#folder, command, bytes);
+  }
+
+  /** Bytes of a kept result; undefined when there are none. */
+  read(command: CommandId): Uint8Array | undefined {
+    try {
+      return fs.readFileSync(`${this.#folder}/${command}`);
+    } catch (error) {
+      // Absence is an answer: the crash came before the result was kept.
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+      throw error;
+    }
+  }
+
+  /** Lets a result go. */
+  drop(command: CommandId): void {
+    fs.rmSync(`${this.#folder}/${command}`, { force: true });
+  }
+
+  /** Lets go whatever belongs to none of these commands. */
+  keepOnly(commands: ReadonlySet<string>): void {
+    for (const name of fs.readdirSync(this.#folder))
+      if (!commands.has(name)) fs.rmSync(`${this.#folder}/${name}`, { force: true });
+  }
+}

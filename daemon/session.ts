@@ -1,0 +1,136 @@
+/*
+ * Sessions with the control plane, one at a time: a fresh challenge signed together with the ledger's head, and a signed
+ * answer over the daemon's own nonce. Only that answer makes the machine believe that it is connected.
+ */
+import { randomBytes } from 'node:crypto';
+import { signStatement } from '../actors/key-store.ts';
+import type { KeyStoreClient } from '../actors/key-store.ts';
+import { ControlChannel } from '../actors/control-plane.ts';
+import type { LinkClient, LinkTold } from '../actors/link.ts';
+import type { ExecutorId } from '../helpers/protocol/ids.ts';
+import type { AdmittedKey } from '../helpers/protocol/signed.ts';
+import { openStatement } from '../helpers/protocol/statements.ts';
+import type { Statement } from '../helpers/protocol/statements.ts';
+import { channelTimes } from '../server/protocol.ts';
+import type { ControlClock } from './clock.ts';
+import type { Ledger } from './ledger/ledger.ts';
+
+const ANSWER_MS = 10_000;
+const SIGN_MS = 5000;
+
+/** What a session needs and what it changes. */
+export interface SessionParts {
+  readonly executor: ExecutorId;
+  /** Asked each time: the pinned key may be rotated between two sessions. */
+  readonly commandKey: () => AdmittedKey;
+  readonly link: () => LinkClient;
+  readonly keyStore: () => KeyStoreClient;
+  readonly ledger: Ledger;
+  readonly clock: ControlClock;
+  readonly capabilityRevision: () => number;
+}
+
+/** An answer that the pinned key did not sign, or not for this question: whoever sent it gains an outage. */
+export class AnswerUnproved extends Error {
+  override readonly name = 'AnswerUnproved';
+}
+
+/** The sessions of one daemon. */
+export class Sessions {
+  readonly #parts: SessionParts;
+  #open: { readonly channel: ControlChannel; readonly connection: number } | undefined;
+
+  constructor(parts: SessionParts) {
+    this.#parts = parts;
+  }
+
+  /** The channel of the session that stands or is being proved. */
+  get channel(): ControlChannel | undefined {
+    return this.#open?.channel;
+  }
+
+  /** Hands on what link told. */
+  deliver(told: LinkTold): void {
+    if (this.#open?.connection !== told.body.connection) return;
+    if (told.type === 'link.message') this.#open.channel.take(told.body.bytes);
+    else this.#open.channel.end(`connection ended: ${told.body.reason}`);
+  }
+
+  /** Opens a channel and proves the key. Rejects, with the channel closed, when there was no proved answer. */
+  async connect(): Promise<Statement<'control.session'>> {
+    this.close('a new session begins');
+    const link = this.#parts.link();
+    const { connection } = await link.request('link.open', {}, { withinMs: ANSWER_MS * 2 });
+    const channel = new ControlChannel({
+      send: (bytes) => link.request('link.send', { connection, bytes }, { withinMs: ANSWER_MS }),
+      // A connection that is gone already is closed.
+      close: () => void link.request('link.close', { connection }, { withinMs: ANSWER_MS }).catch(() => undefined),
+    });
+    this.#open = { channel, connection };
+    try {
+      return await this.#prove(channel);
+    } catch (error) {
+      channel.end('session was not proved', error);
+      throw error;
+    }
+  }
+
+  /** Ends the session of the moment, if there is one. */
+  close(reason: string): void {
+    this.#open?.channel.end(reason);
+    this.#open = undefined;
+  }
+
+  /** Asks one control question and believes the answer only when the pinned key signed it over this nonce. */
+  async askControl(channel: ControlChannel): Promise<Statement<'control.answer'>> {
+    const nonce = randomBytes(32);
+    const withinMs = channelTimes.controlHoldMs + channelTimes.controlSilenceStepMs;
+    const { answer } = await channel.ask('control', { nonce }, withinMs);
+    const opened = openStatement('control.answer', this.#parts.commandKey(), answer);
+    if (!opened) throw new AnswerUnproved('control answer is not signed by the pinned command key');
+    const { statement } = opened;
+    if (statement.executor !== this.#parts.executor || !nonce.equals(statement.nonce)) {
+      throw new AnswerUnproved('control answer is for another question');
+    }
+    return statement;
+  }
+
+  async #prove(channel: ControlChannel): Promise<Statement<'control.session'>> {
+    const { executor, ledger, clock } = this.#parts;
+    const { challenge, acknowledgedCount } = await channel.ask('session.challenge', { executor }, ANSWER_MS);
+    const nonce = randomBytes(32);
+    const proof = await signStatement(
+      this.#parts.keyStore(),
+      'machine.session',
+      {
+        at: clock.now(),
+        executor,
+        challenge,
+        nonce,
+        ledgerCount: ledger.standing.count,
+        ledgerHead: ledger.standing.head,
+        capabilityRevision: this.#parts.capabilityRevision(),
+        ...acknowledged(ledger, acknowledgedCount),
+      },
+      { withinMs: SIGN_MS },
+    );
+    const { session } = await channel.ask('session.prove', { proof }, ANSWER_MS);
+    const opened = openStatement('control.session', this.#parts.commandKey(), session);
+    if (!opened) throw new AnswerUnproved('session answer is not signed by the pinned command key');
+    if (opened.statement.executor !== executor || !nonce.equals(opened.statement.nonce)) {
+      throw new AnswerUnproved('session answer is for another question');
+    }
+    await ledger.append({ kind: 'session', at: opened.statement.at, session });
+    clock.anchor(opened.statement.at);
+    channel.epoch = opened.statement.epoch;
+    return opened.statement;
+  }
+}
+
+/** The ledger's head at the count that the control plane remembers; nothing where this ledger never had that many. */
+function acknowledged(ledger: Ledger, count: number): { acknowledgedCount: number; acknowledgedHead: Uint8Array } {
+  const head = count <= ledger.standing.count ? ledger.memory.headAt(count) : undefined;
+  return head
+    ? { acknowledgedCount: count, acknowledgedHead: head }
+    : { acknowledgedCount: 0, acknowledgedHead: new Uint8Array(32) };
+}
