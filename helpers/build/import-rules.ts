@@ -70,6 +70,13 @@ export const bans: readonly Ban[] = [
     reason: 'helpers/protocol/codec.ts alone imports msgpackr: on its own it rebuilds objects from a peer’s bytes',
   },
   {
+    name: 'one way to load code',
+    target: /^node:(module|vm)$/,
+    exempt: /^(helpers\/build|test)\//,
+    kind: 'values',
+    reason: 'require() and compiled strings load what no import rule sees',
+  },
+  {
     name: 'handlers stay with their process',
     target: /^helpers\/(?!protocol\/|runtime\/|build\/|files\/|supervisor\/)[^/]+\/(?!(protocol|privileges)\.ts$)/,
     exempt: /^(helpers|test)\//,
@@ -259,6 +266,7 @@ export const folders: readonly FolderRule[] = [
       node,
       npm('xstate', 'commander', 'chokidar', 'lowdb', 'pino', 'fs-extra', 'uqr', 'zod', '@modelcontextprotocol/sdk'),
     ],
+    types: [anyProtocol],
     reason: 'the owner’s commands start processes and talk to them; they never call a helper’s code',
   },
   {
@@ -271,10 +279,11 @@ export const folders: readonly FolderRule[] = [
       /^helpers\/table\.ts$/,
       protocolFolder,
       /^server\/protocol\.ts$/,
-      /^helpers\/runtime\/privileges\.ts$/,
+      /^helpers\/supervisor\/request\.ts$/,
       node,
       npm('xstate', 'chokidar', 'lowdb', 'pino', 'fs-extra', 'zod'),
     ],
+    types: [anyProtocol],
     reason: 'the only place where machines meet actors; helpers are asked by message',
   },
 ];

@@ -2,14 +2,11 @@
  * The import checker. It reads every import of every source file from the syntax tree and judges it by import-rules.ts.
  * One pass sees values and types apart, `import()` and `import('x').T` included.
  */
-import { readFile } from 'node:fs/promises';
 import { builtinModules } from 'node:module';
-import { join, posix } from 'node:path';
-
-import { parse } from '@swc/core';
+import { posix } from 'node:path';
 
 import { bans, folders, reaches } from './import-rules.ts';
-import { isNode, nodesOf, type Node } from './syntax.ts';
+import { isNode, nodesOf, readSource, type Node } from './syntax.ts';
 import { trackedFiles } from './tree.ts';
 
 /** One import: `target` as import-rules.ts spells it, or `computed` where the text does not say what is loaded. */
@@ -74,10 +71,9 @@ function targetOf(file: string, specifier: string | undefined): string {
   return builtinModules.includes(specifier) ? `node:${specifier}` : `npm:${specifier}`;
 }
 
-/** Reads the imports of one file of the tree at `root`; `file` is relative. Throws what the parser says of broken syntax. */
+/** Reads the imports of one file of the tree at `root`; `file` is relative. Throws an Error that names a broken file. */
 export async function importsOf(root: string, file: string): Promise<Import[]> {
-  const text = await readFile(join(root, file), 'utf8');
-  const tree = await parse(text, { syntax: 'typescript', tsx: file.endsWith('x'), target: 'es2022' });
+  const { tree } = await readSource(root, file);
   const found: Import[] = [];
   for (const node of nodesOf(tree.body)) {
     const edge = specifierOf(node);

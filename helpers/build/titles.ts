@@ -1,9 +1,4 @@
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-
-import { parse } from '@swc/core';
-
-import { isNode, nodesOf, type Node } from './syntax.ts';
+import { isNode, nodesOf, readSource, type Node } from './syntax.ts';
 import { trackedFiles } from './tree.ts';
 
 /** The title of one `it` or `describe`; what a template computes reads `…`. */
@@ -33,11 +28,7 @@ function titleOf(node: Node): { title: string; kind: TestTitle['kind'] } | undef
 export async function testTitles(root: string): Promise<TestTitle[]> {
   const files = (await trackedFiles(root)).filter((file) => /^test\/.*\.test\.tsx?$/.test(file));
   const read = async (file: string): Promise<TestTitle[]> => {
-    const tree = await parse(await readFile(join(root, file), 'utf8'), {
-      syntax: 'typescript',
-      tsx: file.endsWith('x'),
-      target: 'es2022',
-    });
+    const { tree } = await readSource(root, file);
     return [...nodesOf(tree.body)].flatMap((node) => {
       const found = titleOf(node);
       return found ? [{ file, ...found }] : [];
