@@ -51,6 +51,8 @@ export type Now =
 export interface Entry {
   readonly base: Base | null;
   readonly now: Now;
+  /** Time of the last step that changed it, ms since the Unix epoch. */
+  readonly at: number;
 }
 
 /** One path of a step: its new entry, or null when the draft does not touch it any more. */
@@ -225,7 +227,7 @@ function headerOf(value: Record<string, unknown>): DraftHeader {
 
 function entryOf(value: Record<string, unknown>): Entry {
   const base = value['base'] === null ? null : baseOf(readFields(() => value['base']));
-  return { base, now: nowOf(readFields(() => value['now'])) };
+  return { base, now: nowOf(readFields(() => value['now'])), at: wholeNumber(value['at']) };
 }
 
 function baseOf(value: Record<string, unknown>): Base {

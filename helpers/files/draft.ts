@@ -11,10 +11,10 @@ import { closeSync, constants } from 'node:fs';
 
 import { runIdSchema } from '../protocol/ids.ts';
 import { toPathText } from '../protocol/path-text.ts';
-import { openat2, readEntries, RESOLVE_STRICT, statx, type FileStatus } from '../runtime/native-files.ts';
+import { openat2, RESOLVE_STRICT, statx, type FileStatus } from '../runtime/native-files.ts';
 import { DraftDamaged, readIndex, type Base, type Entry, type IndexState, type PathKey } from './draft-index.ts';
 import { MANIFEST_VERSION, modeText, type Change, type Manifest } from './manifest.ts';
-import { kindOf } from './walk.ts';
+import { entriesIn, kindOf } from './walk.ts';
 
 const INDEX_SUFFIX = '.index';
 const NEXT_SUFFIX = '.next';
@@ -46,25 +46,10 @@ export function contentName(content: number): Buffer {
   return Buffer.from(`content-${content.toString(16).padStart(8, '0')}`);
 }
 
-/** Names in an open folder, as bytes, in the order of the file system. */
-export function* namesIn(folder: number): Generator<Buffer> {
-  const listing = openat2(folder, Buffer.from('.'), {
-    flags: constants.O_RDONLY | constants.O_DIRECTORY,
-    resolve: RESOLVE_STRICT,
-  });
-  try {
-    for (let entries = readEntries(listing); entries.length > 0; entries = readEntries(listing)) {
-      for (const entry of entries) yield entry.name;
-    }
-  } finally {
-    closeSync(listing);
-  }
-}
-
 /** Run whose index stands in a draft's folder; undefined when making the draft was never finished. Throws DraftDamaged. */
 export function runOfDraft(folder: number): string | undefined {
-  const runs = [...namesIn(folder)]
-    .map((name) => name.toString('latin1'))
+  const runs = [...entriesIn(folder)]
+    .map(({ name }) => name.toString('latin1'))
     .filter((name) => name.endsWith(INDEX_SUFFIX))
     .map((name) => runIdSchema.safeParse(name.slice(0, -INDEX_SUFFIX.length)));
   if (runs.length > 1) throw new DraftDamaged('draft has more than one index');

@@ -5,7 +5,8 @@
 import { createHash } from 'node:crypto';
 import { closeSync, constants } from 'node:fs';
 
-import { fileSystemId, O_PATH, openat2, statx, type FileStatus } from '../runtime/native-files.ts';
+import { O_PATH, openat2, statx, type FileStatus } from '../runtime/native-files.ts';
+import { fileSystemId } from '../runtime/native-folders.ts';
 import { kindOf } from './walk.ts';
 
 const ITSELF = Buffer.alloc(0);

@@ -11,6 +11,7 @@ import { closeSync, constants } from 'node:fs';
 import { fromPathText, PathTextError, toPathText } from '../protocol/path-text.ts';
 import { NativeError } from '../runtime/libc.ts';
 import { O_PATH, openat2, RESOLVE_STRICT, statx, type FileStatus } from '../runtime/native-files.ts';
+import { ENTRY, readEntries } from '../runtime/native-folders.ts';
 
 /** Names from the root down, as bytes; none means the root itself. */
 export type PathNames = readonly Buffer[];
@@ -225,5 +226,32 @@ export function openFile(root: number, names: PathNames): OpenFile {
   } finally {
     closeSync(handle);
     if (descriptor !== undefined) closeSync(descriptor);
+  }
+}
+
+/** One name in a folder, as bytes. */
+export interface NamedEntry {
+  readonly name: Buffer;
+  readonly kind: EntryKind;
+}
+
+const entryKinds: Readonly<Record<number, EntryKind>> = {
+  [ENTRY.FILE]: 'file',
+  [ENTRY.FOLDER]: 'directory',
+  [ENTRY.LINK]: 'link',
+};
+
+/** Entries of an open folder in the order of the file system; the folder's own reading position is left alone. */
+export function* entriesIn(folder: number): Generator<NamedEntry> {
+  const listing = openFolder(folder, []);
+  try {
+    for (let entries = readEntries(listing); entries.length > 0; entries = readEntries(listing)) {
+      for (const { name, type } of entries) {
+        if (type !== ENTRY.UNKNOWN) yield { name, kind: entryKinds[type] ?? 'other' };
+        else yield { name, kind: kindOf(statx(listing, name).mode) };
+      }
+    }
+  } finally {
+    closeSync(listing);
   }
 }

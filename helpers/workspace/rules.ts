@@ -1,0 +1,41 @@
+/*
+ * What no operation may see: names that the product uses itself, and what the owner's ignore rules keep out (N-525).
+ *
+ * TRUST: the rules are the owner's, read and bounded by `daemon`; a path is judged by its text, as the owner wrote the rules.
+ */
+import ignore, { type Ignore } from 'ignore';
+
+import { joinNames, type PathNames } from '../files/walk.ts';
+import { toPathText } from '../protocol/path-text.ts';
+
+const RESERVED_PREFIX = Buffer.from('.nessie-stage-');
+/** The package remembers each path that it judged; a search through a large tree must not grow it without end. */
+const REMEMBERED_LIMIT = 20_000;
+
+/** The rules of one operation. */
+export class Rules {
+  readonly patterns: readonly string[];
+  #matcher: Ignore | undefined;
+  #judged = 0;
+
+  constructor(patterns: readonly string[]) {
+    this.patterns = patterns;
+  }
+
+  /** Whether a path, or any folder above it, is kept out. A path of unknown kind is judged as a file. */
+  hide(names: PathNames, isDirectory: boolean): boolean {
+    if (names.length === 0) return false;
+    if (names.some((name) => name.subarray(0, RESERVED_PREFIX.length).equals(RESERVED_PREFIX))) return true;
+    if (this.patterns.length === 0) return false;
+    return this.#fresh().ignores(toPathText(joinNames(names)) + (isDirectory ? '/' : ''));
+  }
+
+  #fresh(): Ignore {
+    this.#judged += 1;
+    if (this.#matcher && this.#judged < REMEMBERED_LIMIT) return this.#matcher;
+    this.#judged = 0;
+    // names are compared as the file system compares them, so `Secret` does not stand for `secret`
+    this.#matcher = ignore({ ignorecase: false, allowRelativePaths: true }).add(this.patterns);
+    return this.#matcher;
+  }
+}
