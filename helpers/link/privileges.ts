@@ -39,7 +39,12 @@ export const link: Confined = {
     {
       name: 'NESSIE_ORIGIN',
       value: { from: 'origin' },
-      reason: 'the one origin, from the configuration and never from a request',
+      reason: 'the one origin, from the configuration, never from a request',
+    },
+    {
+      name: 'NESSIE_ALLOW_LOOPBACK_HTTP',
+      value: { from: 'loopback permission' },
+      reason: "the owner's exception for plain HTTP on loopback",
     },
   ],
   limits: [

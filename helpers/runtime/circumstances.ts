@@ -8,7 +8,7 @@ import { thisArchitecture } from './syscall-numbers.ts';
 
 /** What a rendering depends on beside the declaration; launch and `audit` both take it from here, so their digests can be compared. */
 export function circumstancesOf(
-  plan: Pick<LaunchPlan, 'row' | 'program' | 'installation' | 'slot' | 'origin' | 'forbiddenFolders'>,
+  plan: Pick<LaunchPlan, 'row' | 'program' | 'installation' | 'slot' | 'origin' | 'loopback' | 'forbiddenFolders'>,
   landlockAbi: number,
 ): Circumstances {
   const at = (file: string): string => path.join(plan.installation, file);
@@ -21,7 +21,7 @@ export function circumstancesOf(
       koffi: at('koffi.node'),
       worker: at('workspace-worker.mjs'),
     },
-    values: { origin: plan.origin, slot: plan.slot, forbiddenFolders: plan.forbiddenFolders },
+    values: { origin: plan.origin, loopback: plan.loopback, slot: plan.slot, forbiddenFolders: plan.forbiddenFolders },
   };
 }
 

@@ -17,6 +17,8 @@ export type LaunchPlan = {
   readonly user: { readonly uid: number; readonly gid: number } | undefined;
   readonly slot: number;
   readonly origin: string | undefined;
+  /** Whether the owner's environment permits an origin of plain HTTP on a loopback address. */
+  readonly loopback: boolean;
   readonly forbiddenFolders: string;
   /** Absolute folder for the launch record, or undefined for a twin. */
   readonly records: string | undefined;
@@ -61,11 +63,11 @@ const isText = (value: unknown): value is string => typeof value === 'string';
 /** Reads a plan; throws for anything that is not exactly one. */
 export function parsePlan(text: string): LaunchPlan {
   const plan = fields(JSON.parse(text));
-  const { row, program, installation, parent, slot, forbiddenFolders } = plan;
+  const { row, program, installation, parent, slot, forbiddenFolders, loopback } = plan;
   if (!isRowName(row) || (program !== 'role' && program !== 'probe')) throw new Error('row or program is unknown');
   if (!isAbsolute(installation) || !isInteger(parent) || !isInteger(slot))
     throw new Error('installation, parent or slot is wrong');
-  if (typeof forbiddenFolders !== 'string') throw new Error('forbidden folders are wrong');
+  if (typeof forbiddenFolders !== 'string' || typeof loopback !== 'boolean') throw new Error('a value is wrong');
   const connect = optional(plan.connect, isText);
   if (connect !== undefined && !/^[a-z-]+\.sock$/.test(connect)) throw new Error('the listener is no plain name');
   const user = plan.user === undefined ? undefined : fields(plan.user);
@@ -77,6 +79,7 @@ export function parsePlan(text: string): LaunchPlan {
     parent,
     slot,
     forbiddenFolders,
+    loopback,
     connect,
     user:
       user !== undefined && isInteger(user.uid) && isInteger(user.gid) ? { uid: user.uid, gid: user.gid } : undefined,

@@ -82,7 +82,7 @@ export type Network =
 /** One environment variable; `value` is fixed, or filled in from the owner's configuration. */
 export type EnvironmentEntry = {
   readonly name: string;
-  readonly value: string | { readonly from: 'origin' | 'slot' | 'forbidden folders' };
+  readonly value: string | { readonly from: 'origin' | 'loopback permission' | 'slot' | 'forbidden folders' };
   readonly reason: string;
 };
 

@@ -32,7 +32,12 @@ export type Places = {
 };
 
 /** Values that depend on the owner's configuration; `origin` is undefined where the row has none. */
-export type Values = { readonly origin: string | undefined; readonly slot: number; readonly forbiddenFolders: string };
+export type Values = {
+  readonly origin: string | undefined;
+  readonly loopback: boolean;
+  readonly slot: number;
+  readonly forbiddenFolders: string;
+};
 
 /** What a declaration is rendered for. */
 export type Circumstances = {
@@ -133,6 +138,7 @@ function handledFiles(abi: number): bigint {
 function valueOf(entry: EnvironmentEntry, values: Values): string | undefined {
   if (typeof entry.value === 'string') return entry.value;
   if (entry.value.from === 'origin') return values.origin;
+  if (entry.value.from === 'loopback permission') return values.loopback ? '1' : '';
   return entry.value.from === 'slot' ? String(values.slot) : values.forbiddenFolders;
 }
 
