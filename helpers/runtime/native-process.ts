@@ -1,4 +1,4 @@
-import { addressOf, syscall, terminated } from './libc.ts';
+import { addressOf, NativeError, syscall, terminated } from './libc.ts';
 
 /** Commands of prctl(2) that the project uses. */
 const PR = {
@@ -28,14 +28,16 @@ export function setNoNewPrivileges(): void {
   syscall('prctl', PR.SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
-/** Empties the ambient set and, where the caller may, the bounding set of capabilities. Needs CAP_SETPCAP for the second. */
-export function dropCapabilityBounds(): void {
+/** Empties the ambient set and drops every capability outside `kept` from the bounding set; needs CAP_SETPCAP. */
+export function dropCapabilityBounds(kept: bigint): void {
   syscall('prctl', PR.CAP_AMBIENT, CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
   for (let capability = 0; capability <= LAST_CAPABILITY; capability += 1) {
+    if ((kept & (1n << BigInt(capability))) !== 0n) continue;
     try {
       syscall('prctl', PR.CAPBSET_DROP, capability, 0, 0, 0);
     } catch (error) {
-      if (codeOf(error) === 'EINVAL') return;
+      // prctl(2): EINVAL is the answer to the first number above the kernel's last capability
+      if (error instanceof NativeError && error.code === 'EINVAL') return;
       throw error;
     }
   }
@@ -152,8 +154,4 @@ export function installFilter(program: Buffer): void {
 /** Makes an anonymous file; the boundary probe tries to run it. */
 export function memfdCreate(name: string): number {
   return syscall('memfd_create', terminated('memfd_create', Buffer.from(name)), 0);
-}
-
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : undefined;
 }

@@ -124,3 +124,14 @@ export function descriptorFor(
   if (source === 'null device') throw new Error('the null device is opened by launch');
   return sources[source]();
 }
+
+/** Device and inode of the folders that no root may contain, equal or lie below: `dev:ino` as Node's Stats tell them, joined by commas. */
+export function forbiddenFolders(channels: Channels, installation: string): string {
+  const { stateDir, configDir } = channels.configuration;
+  return [stateDir, configDir, installation]
+    .map((folder) => {
+      const { dev, ino } = fs.statSync(folder, { bigint: true });
+      return `${dev}:${ino}`;
+    })
+    .join(',');
+}

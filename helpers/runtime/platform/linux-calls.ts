@@ -160,13 +160,9 @@ function sockets(calls: SystemCalls): Rule[] {
     calls.sockets === 'internet' ? [] : ['connect', 'bind', 'sendmsg', 'sendmmsg', 'recvmmsg'];
   return [
     ...open,
-    ...each('EACCES', 'peers are given at the start; no row makes another', [
-      'socket',
-      'socketpair',
-      'listen',
-      ...connecting,
-    ]),
-    ...(calls.accept ? [] : each('EACCES', 'no listener is inherited', ['accept', 'accept4'])),
+    ...each('EACCES', 'peers are given at the start; no row makes another', ['socket', 'socketpair', ...connecting]),
+    // a row that accepts also listens: Node does so again on an inherited listener, and no other socket is at hand
+    ...(calls.accept ? [] : each('EACCES', 'no listener is inherited', ['listen', 'accept', 'accept4'])),
   ];
 }
 
