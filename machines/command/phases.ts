@@ -85,6 +85,8 @@ export const execution = setup({
     }),
     recordDisconnected: assign({ connected: false, late: true }),
     recordConnected: assign({ connected: true }),
+    /** Its turn came after its end was settled. */
+    dropTurn: () => undefined,
     /** The helper was asked; `runOperation` or the grace decides what comes next. */
     awaitEnd: () => undefined,
   },
@@ -120,6 +122,7 @@ export const wishes = {
   },
   'execution.fenced': { actions: connectionOver },
   'execution.connected': { actions: 'recordConnected' },
+  'execution.start': { actions: 'dropTurn' },
 } as const;
 
 /** The connection ends while an ending is on its way: it goes back to waiting for one. */

@@ -139,7 +139,7 @@ export type AskStanding = { readonly input: { readonly pairingId: string }; read
 /** Contract of `sendConfirmation`: signs the claim's digest with the new key and sends it; rejects when no answer came (N-077). */
 export type SendConfirmation = {
   readonly input: { readonly pairingId: string; readonly claimDigest: Digest };
-  readonly output: { readonly executorId: string; readonly commandKeyFingerprint: Digest } | Refused;
+  readonly output: Standing | Refused;
 };
 /** Contract of `sendEnding`: tells the control plane that this side cancelled or rejected. */
 export type SendEnding = {
@@ -183,7 +183,17 @@ export type JoiningEmitted =
   | { readonly type: 'joining.retrying'; readonly attempt: number };
 
 /** Reasons with which the joining side refuses an event that its state knows. */
-export type JoiningRefusal = 'CLAIM_CHANGED';
+export type JoiningRefusal = 'CLAIM_CHANGED' | 'ALREADY_CONFIRMED';
+
+/** Own codes of a joining that ended without a pairing; a code of the control plane stands as it came. */
+export type JoiningCode =
+  | 'REQUEST_NOT_PREPARED'
+  | 'STATE_UNWRITABLE'
+  | 'COMMAND_KEY_CHANGED'
+  | 'ENDED_HERE'
+  | 'PAIRING_REFUSED'
+  | 'PAIRING_CANCELLED'
+  | 'PAIRING_EXPIRED';
 
 /** Plain data of one joining. */
 export type JoiningContext = {
@@ -193,14 +203,22 @@ export type JoiningContext = {
   readonly offer: Offer | null;
   readonly claim: Claim | null;
   readonly executorId: string | null;
-  readonly commandKeyFingerprint: Digest | null;
   /** Sends without an answer since the last one, for the waits between them. */
   readonly attempt: number;
-  readonly ending: 'paired' | 'refused' | 'cancelled' | 'expired' | 'failed';
+  /** Which ending the person asked to tell the control plane. */
+  readonly wish: 'cancel' | 'reject';
+  readonly ending: JoiningOutput['outcome'];
   readonly code: string | null;
 };
 
-/** How a joining ended on this machine. */
-export type JoiningOutput =
-  | { readonly outcome: 'paired'; readonly executorId: string }
-  | { readonly outcome: 'refused' | 'cancelled' | 'expired' | 'failed'; readonly code: string };
+/** How a joining ended on this machine; `executorId` stands where it is paired, `code` where it is not. */
+export type JoiningOutput = {
+  readonly outcome: 'paired' | 'refused' | 'cancelled' | 'expired' | 'failed';
+  readonly executorId: string | null;
+  readonly code: string | null;
+};
+
+/** What the joining side does when it refuses a wish. */
+export type JoiningActions = {
+  readonly refuse: { readonly code: JoiningRefusal };
+};
