@@ -12,6 +12,8 @@ export const draftFactsSchema = z.strictObject({
   byteCount: z.int().min(0),
   createdAt: timeSchema,
   changedAt: timeSchema,
+  /** Its index cannot be read: it can be discarded and nothing else. */
+  damaged: z.boolean(),
 });
 export type DraftFacts = z.infer<typeof draftFactsSchema>;
 

@@ -23,7 +23,7 @@ const entryFacts = {
   mode,
   /** Milliseconds since the Unix epoch. */
   modifiedMs: z.int(),
-  /** Target of a link as path text: shown, never followed. */
+  /** Target of a link as path text: shown where it stays inside the workspace, never followed. */
   target: z.string().max(4096).optional(),
 };
 const change = z.strictObject({
@@ -285,7 +285,7 @@ export const operations: readonly Operation[] = [
     writes: true,
   }),
   row('file.append', 'Append text to a file in the draft.', { writes: true }),
-  row('file.delete', 'Remove a file, link or folder in the draft.', { writes: true }),
+  row('file.delete', 'Remove a file or folder in the draft.', { writes: true }),
   row('file.rename', 'Rename or move a file or folder in the draft.', { writes: true }),
   row('file.mkdir', 'Make a folder in the draft.', { writes: true }),
   row('file.chmod', 'Set or clear the executable bit of a file in the draft.', { writes: true }),

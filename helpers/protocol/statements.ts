@@ -121,6 +121,8 @@ export const machineStatements = {
     /** The ledger's own head at the count that the challenge named: equal on both sides, or one of them is a copy. */
     acknowledgedCount: counterSchema,
     acknowledgedHead: digestSchema,
+    /** A person at the machine ran `repair` since the last answered session: the way out of the state `error`. */
+    repaired: z.boolean(),
   }),
   'machine.heartbeat': z.strictObject({ guard, at, executor: executorIdSchema, epoch: counterSchema, ...ledger }),
   'machine.accepted': z.strictObject(receipt),
