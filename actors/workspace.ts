@@ -4,7 +4,7 @@
 import type { Duplex } from 'node:stream';
 import { workspaceRefusals, workspaceRequests } from '../helpers/workspace/protocol.ts';
 import type { OperationKey, OperationResult } from '../helpers/protocol/operations.ts';
-import { failureSchema, operationShape } from '../helpers/protocol/operations.ts';
+import { failureSchema, findOperation, operationShape } from '../helpers/protocol/operations.ts';
 import type { RunId } from '../helpers/protocol/ids.ts';
 import { HelperClient, HelperViolation } from './helper-client.ts';
 
@@ -43,7 +43,8 @@ export async function operate<Key extends OperationKey>(
   { call, run, operation, arguments: input, withinMs, ignore }: WorkspaceCall<Key>,
 ): Promise<OperationResult<Key>> {
   const body = { call, run, operation, arguments: input, withinMs, ignore: [...ignore] };
-  const { result } = await workspace.request('workspace.operate', body, { key: call, withinMs: withinMs + GRACE_MS });
+  const asking = { withinMs: withinMs + GRACE_MS, ...(findOperation(operation)?.writes === true && { key: call }) };
+  const { result } = await workspace.request('workspace.operate', body, asking);
   const failure = failureSchema.safeParse(result);
   if (failure.success) return failure.data;
   const success = operationShape(operation).result.safeParse(result);

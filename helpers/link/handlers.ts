@@ -9,7 +9,9 @@ import { connector } from './connector.ts';
 import type { Connect } from './connector.ts';
 import { readOrigin } from './origin.ts';
 import type { Origin } from './origin.ts';
-import type { LinkBody, LinkEvent, LinkEventBody, LinkReply, LinkRequest } from './protocol.ts';
+import type { Served } from '../runtime/serve.ts';
+import { linkEvents, linkRefusals, linkRequests } from './protocol.ts';
+import type { LinkBody, LinkEventBody, LinkReply, LinkRequest } from './protocol.ts';
 import { LinkRefused } from './refused.ts';
 
 /** One function for each request of protocol.ts; rejects with LinkRefused. */
@@ -26,8 +28,11 @@ export interface LinkFacts {
   readonly authorities: string | undefined;
 }
 
+/** What link answers and tells. */
+export const linkContract = { requests: linkRequests, events: linkEvents, refusals: linkRefusals };
+
 /** Tells the asker one event. */
-export type Tell = <Type extends LinkEvent>(type: Type, body: LinkEventBody<Type>) => void;
+export type Tell = Served<typeof linkContract, string>['tell'];
 
 interface Ready {
   readonly origin: Origin;
