@@ -93,7 +93,7 @@ export function stampOf(status: FileStatus): string {
 }
 
 /** The manifest of a draft. Paths whose base came back are no change. */
-export function manifestOf(state: IndexState): Manifest {
+export function manifestOf(state: Pick<IndexState, 'header' | 'entries'>): Manifest {
   const inByteOrder = [...state.entries].toSorted(([one], [two]) => (one < two ? -1 : 1));
   return {
     version: MANIFEST_VERSION,

@@ -37,9 +37,14 @@ const systemSentences: Readonly<Record<string, string>> = {
   EIO: 'the disk reported an error',
 };
 
+const failure = (code: FailureCode, message: string): OperationFailure => ({
+  success: false,
+  code,
+  message: message.slice(0, 400),
+});
+
 /** The failure that an error is to the caller; undefined for a bug, which nobody may turn into an answer. */
 export function failureOf(error: unknown): OperationFailure | undefined {
-  const failure = (code: FailureCode, message: string): OperationFailure => ({ success: false, code, message });
   if (error instanceof OperationFailed) return failure(error.code, error.message);
   if (error instanceof PathRefused) return failure('WORKSPACE_DENIED', error.message);
   if (error instanceof WalkRefused) {

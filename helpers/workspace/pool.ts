@@ -1,0 +1,51 @@
+/*
+ * The threads beside the main loop. None runs while nothing is asked of them, so at rest they cost no memory; a thread that
+ * has been idle for ten seconds ends.
+ */
+import { fileURLToPath } from 'node:url';
+
+import { Piscina } from 'piscina';
+
+import { OperationFailed } from './failures.ts';
+import type * as tasks from './pool-tasks.ts';
+import type { Answer } from './pool-tasks.ts';
+
+type Tasks = Omit<typeof tasks, 'readWhole'>;
+type Input<Name extends keyof Tasks> = Parameters<Tasks[Name]>[0];
+type Value<Name extends keyof Tasks> = ReturnType<Tasks[Name]> extends Answer<infer Result> ? Result : never;
+
+const IDLE_MS = 10_000;
+const THREADS = 2;
+
+/** Where the tasks are: beside the bundle, or in the source tree. */
+function tasksFile(): string {
+  const file = import.meta.url.endsWith('.ts') ? './pool-tasks.ts' : './workspace-worker.mjs';
+  return fileURLToPath(new URL(file, import.meta.url));
+}
+
+/** The pool of one process. */
+export class Pool {
+  #piscina: Piscina | undefined;
+
+  /** Runs one task. Throws OperationFailed as the task answered it. */
+  async run<Name extends keyof Tasks>(name: Name, input: Input<Name>): Promise<Value<Name>> {
+    this.#piscina ??= new Piscina({
+      filename: tasksFile(),
+      minThreads: 0,
+      maxThreads: THREADS,
+      idleTimeout: IDLE_MS,
+      recordTiming: false,
+      resourceLimits: { maxOldGenerationSizeMb: 192 },
+    });
+    // Piscina carries any value; what a task of this name answers is known from its type
+    const answer = (await this.#piscina.run(input, { name })) as Answer<Value<Name>>;
+    if ('value' in answer) return answer.value;
+    throw new OperationFailed(answer.failure.code, answer.failure.message ?? 'the operation failed');
+  }
+
+  /** Ends all threads. */
+  async close(): Promise<void> {
+    await this.#piscina?.destroy();
+    this.#piscina = undefined;
+  }
+}
