@@ -43,9 +43,11 @@ export function connector({ origin, authorities }: Trust): Connect {
 
 function secureContextOf(authorities: string | undefined): tls.SecureContext {
   try {
+    // Node takes an empty `ca` for none and falls back to its own list with what the environment adds.
+    if (authorities?.includes('BEGIN CERTIFICATE') === false) throw new SyntaxError('no certificate in the file');
     return tls.createSecureContext({ ca: authorities ?? [...tls.rootCertificates], minVersion: 'TLSv1.2' });
   } catch (cause) {
-    throw new LinkRefused('TLS_UNTRUSTED', 'the file of trusted authorities is not PEM', { cause });
+    throw new LinkRefused('TLS_UNTRUSTED', 'the file of trusted authorities holds no certificate as PEM', { cause });
   }
 }
 

@@ -1,6 +1,6 @@
 import http from 'node:http';
 import https from 'node:https';
-import net from 'node:net';
+import type net from 'node:net';
 import type { Duplex } from 'node:stream';
 
 import { WebSocketServer } from 'ws';

@@ -19,6 +19,9 @@ export interface TestAuthority {
   issueSelfSigned(names: string): TestCertificate;
 }
 
+const stamp = (days: number): string =>
+  `${new Date(Date.now() + days * 86_400_000).toISOString().replace(/[-:T]|\.\d+Z/g, '')}Z`;
+
 /** Makes an authority, or undefined where there is no openssl program. */
 export function makeTestAuthority(): TestAuthority | undefined {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'authority-'));
@@ -46,8 +49,6 @@ export function makeTestAuthority(): TestAuthority | undefined {
   }
   fs.writeFileSync(path.join(folder, 'index'), '');
   let serial = 0;
-  const stamp = (days: number): string =>
-    `${new Date(Date.now() + days * 86_400_000).toISOString().replace(/[-:T]|\.\d+Z/g, '')}Z`;
   return {
     authority: read('ca.pem'),
     issue: (names, fromDays = -1, toDays = 10) => {
@@ -60,10 +61,18 @@ export function makeTestAuthority(): TestAuthority | undefined {
       );
       fs.writeFileSync(path.join(folder, `${name}.serial`), `${String(serial).padStart(4, '0')}\n`);
       openssl('req', '-new', ...curve, '-keyout', `${name}.key`, '-out', `${name}.csr`, '-subj', `/CN=${name}`);
+      const signing = ['-cert', 'ca.pem', '-keyfile', 'ca.key', '-extfile', `${name}.ext`];
+      const files = ['-config', `${name}.conf`, '-in', `${name}.csr`, '-out', `${name}.pem`];
       openssl(
-        ...['ca', '-batch', '-notext', '-config', `${name}.conf`, '-in', `${name}.csr`, '-out', `${name}.pem`],
-        ...['-cert', 'ca.pem', '-keyfile', 'ca.key', '-extfile', `${name}.ext`],
-        ...['-startdate', stamp(fromDays), '-enddate', stamp(toDays)],
+        'ca',
+        '-batch',
+        '-notext',
+        ...files,
+        ...signing,
+        '-startdate',
+        stamp(fromDays),
+        '-enddate',
+        stamp(toDays),
       );
       return { cert: read(`${name}.pem`), key: read(`${name}.key`) };
     },
