@@ -62,3 +62,24 @@ export function verifyFiles(installation: Installation, names: readonly string[]
       throw new InstallationError('ROLE_ALTERED', name);
   }
 }
+
+/** Where root keeps copies of installations that roles of other uids can read. */
+const COPIES = '/var/lib/nessie-executor/install';
+
+/** The root-owned copy of an installation, 0755 and 0644, made when it is missing; throws InstallationError where a file is not the built one. */
+export function copyForOtherUsers(installation: Installation): Installation {
+  const target = path.join(COPIES, installation.digest);
+  if (!fs.existsSync(target)) {
+    verifyFiles(installation, [...installation.hashes.keys()]);
+    const umask = process.umask(0o022);
+    const next = `${target}.${process.pid}`;
+    fs.mkdirSync(next, { recursive: true });
+    for (const name of [...installation.hashes.keys(), MANIFEST]) {
+      fs.writeFileSync(path.join(next, name), fs.readFileSync(path.join(installation.folder, name)), { flag: 'wx' });
+    }
+    fs.renameSync(next, target);
+    process.umask(umask);
+  }
+  // TRUST: the folders down to the copy belong to root; a copy that was altered is told by its hashes at each start
+  return readInstallation(target);
+}

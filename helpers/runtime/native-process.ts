@@ -92,21 +92,44 @@ export function closeRangeOnExec(first: number, last: number): void {
   if (first <= last) syscall('close_range', first, last, CLOSE_RANGE_CLOEXEC);
 }
 
-/** Replaces this process by the program open at `descriptor`; returns only by throwing NativeError. Close-on-exec of the descriptor holds. */
-export function execDescriptor(descriptor: number, argv: readonly string[], environment: readonly string[]): never {
-  const kept: Buffer[] = [];
-  const pointers = (texts: readonly string[]): Buffer => {
+/** Null-ended tables of texts for an exec, and the memory that must stay reachable until the call. */
+class ExecTexts {
+  readonly #kept: Buffer[] = [];
+
+  pointers(texts: readonly string[]): Buffer {
     const table = Buffer.alloc(8 * (texts.length + 1));
     for (const [index, text] of texts.entries()) {
       const bytes = terminated('execveat', Buffer.from(text));
-      kept.push(bytes);
+      this.#kept.push(bytes);
       table.writeBigUInt64LE(addressOf(bytes), 8 * index);
     }
     return table;
-  };
-  const AT_EMPTY_PATH = 0x1000;
-  syscall('execveat', descriptor, Buffer.from('\0'), pointers(argv), pointers(environment), AT_EMPTY_PATH);
-  throw new Error(`execveat returned with ${kept.length} strings passed`);
+  }
+
+  /** Reached only when an exec returned without an error, which it never does. */
+  fail(): never {
+    throw new Error(`an exec of ${this.#kept.length} texts returned`);
+  }
+}
+
+const AT_EMPTY_PATH = 0x1000;
+
+/** Replaces this process by the program open at `descriptor`; returns only by throwing NativeError. Close-on-exec of the descriptor holds. */
+export function execDescriptor(descriptor: number, argv: readonly string[], environment: readonly string[]): never {
+  const texts = new ExecTexts();
+  const [words, variables] = [texts.pointers(argv), texts.pointers(environment)];
+  syscall('execveat', descriptor, Buffer.from('\0'), words, variables, AT_EMPTY_PATH);
+  return texts.fail();
+}
+
+/** Replaces this process by the program at an absolute path, by execve or, with a descriptor, by execveat as a row's filter permits it; the probe's attempt. */
+export function execPath(descriptor: number | undefined, path: string): never {
+  const texts = new ExecTexts();
+  const file = Buffer.from(`${path}\0`);
+  const [words, variables] = [texts.pointers([path]), texts.pointers([])];
+  if (descriptor === undefined) syscall('execve', file, words, variables);
+  else syscall('execveat', descriptor, file, words, variables, AT_EMPTY_PATH);
+  return texts.fail();
 }
 
 /** The kernel's Landlock ABI; throws NativeError ENOSYS or EOPNOTSUPP where Landlock is absent or off. */

@@ -2,16 +2,14 @@ import fs from 'node:fs';
 
 import { StartRefusal, type Configuration } from '../runtime/configuration.ts';
 import { listenAt, unixSocket } from '../runtime/native-sockets.ts';
-import { UID_BASE, type Confined, type DescriptorSource } from '../runtime/privileges.ts';
+import type { Confined, DescriptorSource } from '../runtime/privileges.ts';
 import { openBelow, openFolder, openStateFolder, slotName, type StateFolders } from '../runtime/state-folder.ts';
+import { userOf, type User } from '../runtime/users.ts';
 import { TABLE } from '../table.ts';
 
 /** Kinds of peers that reach the daemon, each over a listener of its own. */
 const PEERS = ['link', 'key-store', 'workspace', 'promote', 'cli'] as const;
 type PeerKind = (typeof PEERS)[number];
-
-/** A uid with its gid. */
-export type User = { readonly uid: number; readonly gid: number };
 
 /** Everything that the supervisor holds open to hand out. */
 export type Channels = {
@@ -21,8 +19,6 @@ export type Channels = {
   readonly config: number;
   readonly owner: number;
   readonly listeners: ReadonlyMap<PeerKind, number>;
-  /** The user of each row under root, or undefined as an ordinary user. */
-  readonly userOf: (row: Confined) => User | undefined;
 };
 
 function openOrRefuse(folder: string, code: string, what: string): number {
@@ -32,14 +28,6 @@ function openOrRefuse(folder: string, code: string, what: string): number {
     // the cause would tell a path
     throw new StartRefusal(code, `${what} cannot be opened: run \`nessie-executor doctor\``);
   }
-}
-
-function userUnderRoot(root: number): (row: Confined) => User {
-  const { uid, gid } = fs.fstatSync(root);
-  return (row) => {
-    if (row.user.as !== 'own uid') return { uid, gid };
-    return { uid: UID_BASE + row.user.offset, gid: UID_BASE + row.user.offset };
-  };
 }
 
 function confined(name: 'daemon' | 'key-store' | 'workspace' | 'promote'): Confined {
@@ -64,9 +52,8 @@ function listen(run: number, peer: PeerKind): number {
 export function openChannels(configuration: Configuration): Channels {
   const { stateDir, configDir } = configuration;
   const root = openOrRefuse(configuration.root, 'ROOT_UNREADABLE', 'the root folder');
-  const userOf = process.getuid?.() === 0 ? userUnderRoot(root) : (): undefined => undefined;
   const owner = (name: 'daemon' | 'key-store' | 'workspace' | 'promote'): { [key: string]: User } => {
-    const user = userOf(confined(name));
+    const user = userOf(confined(name), root);
     return user === undefined ? {} : { [name === 'workspace' ? 'drafts' : name]: user };
   };
   const state = openStateFolder(stateDir, {
@@ -77,7 +64,7 @@ export function openChannels(configuration: Configuration): Channels {
   });
   const config = openOrRefuse(configDir, 'CONFIGURATION_FOLDER_UNREADABLE', 'the configuration folder');
   const ownerFolder = openOrRefuse(`${configDir}/owner`, 'OWNER_FOLDER_UNREADABLE', "the owner's folder");
-  return { configuration, state, root, config, owner: ownerFolder, userOf, listeners: new Map() };
+  return { configuration, state, root, config, owner: ownerFolder, listeners: new Map() };
 }
 
 /** Makes the daemon's listeners; the caller closes them once the daemon has them. */

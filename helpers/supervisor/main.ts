@@ -13,11 +13,12 @@ import path from 'node:path';
 
 import { readConfiguration, StartRefusal } from '../runtime/configuration.ts';
 import { isViolation, meaningOf, type Exit } from '../runtime/exits.ts';
-import { InstallationError, readInstallation, type Installation } from '../runtime/installation.ts';
-import { copyForOtherUsers, keepCapabilities } from '../runtime/root.ts';
+import { copyForOtherUsers, InstallationError, readInstallation, type Installation } from '../runtime/installation.ts';
+import { keepCapabilities } from '../runtime/root.ts';
 import type { RowName } from '../runtime/privileges.ts';
 import { startRow, type Started } from '../runtime/start.ts';
 import { clearLeftovers } from '../runtime/state-folder.ts';
+import { userOf } from '../runtime/users.ts';
 import { TABLE } from '../table.ts';
 import { descriptorFor, forbiddenFolders, makeListeners, openChannels, type Channels } from './channels.ts';
 import { decodeOrder, encodeReport, RecordReader, type Order, type OrderRefusal, type Report } from './request.ts';
@@ -91,7 +92,7 @@ class Supervisor {
       const descriptors = declaration.descriptors.flatMap(({ number, kind, source }) =>
         kind === 'null' ? [] : [[number, descriptorFor(channels, source, slot, opened)] as const],
       );
-      const { configuration, userOf } = channels;
+      const { configuration, root } = channels;
       const started = startRow({
         row,
         slot,
@@ -99,7 +100,7 @@ class Supervisor {
         installation: this.#installation,
         descriptors: new Map(descriptors),
         connect: row === 'daemon' ? undefined : `${row}.sock`,
-        user: userOf(declaration),
+        user: userOf(declaration, root),
         origin: configuration.origin,
         loopback: process.env['NESSIE_ALLOW_LOOPBACK_HTTP'] === '1',
         forbiddenFolders: this.#forbidden,

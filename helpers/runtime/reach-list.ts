@@ -1,0 +1,151 @@
+import fs from 'node:fs';
+import path from 'node:path';
+
+import type { Attempt } from './attempts.ts';
+import type { Configuration } from './configuration.ts';
+import { execDescriptorOf } from './platform/linux.ts';
+import type { Confined, RowName } from './privileges.ts';
+
+/** One try of a twin, what must come of it, and what the auditor reads. */
+export type Try = { readonly title: string; readonly attempt: Attempt; readonly expected: 'reached' | 'refused' };
+
+/** What the tries aim at beside the executor's own folders: a TCP port and a Unix socket that `audit` listens on, and its own process. */
+export type Aims = {
+  readonly configuration: Configuration;
+  readonly tcpPort: number;
+  readonly unixPath: string;
+  readonly pid: number;
+  readonly scratch: string;
+};
+
+type Folder = {
+  readonly title: string;
+  readonly at: string;
+  readonly reachedAs: Partial<Readonly<Record<RowName, number>>>;
+};
+
+/** Folders of the executor, and by which descriptor a row reaches one that is its own. */
+function folders({ stateDir, configDir, root }: Configuration): Folder[] {
+  const state = (name: string): string => path.join(stateDir, name);
+  return [
+    { title: "key-store's folder", at: state('key-store'), reachedAs: { 'key-store': 4 } },
+    { title: "daemon's folder", at: state('daemon'), reachedAs: { daemon: 4 } },
+    { title: 'the drafts', at: state('drafts'), reachedAs: { workspace: 5 } },
+    { title: "promote's folder", at: state('promote'), reachedAs: { promote: 6 } },
+    { title: 'the configuration folder', at: configDir, reachedAs: { daemon: 5 } },
+    { title: 'the root folder', at: root, reachedAs: { workspace: 4, promote: 4 } },
+  ];
+}
+
+/** A file directly in a folder, so that a try has something to read; undefined where there is none. */
+function someFile(folder: string): string | undefined {
+  const entry = fs.readdirSync(folder, { withFileTypes: true }).find((found) => found.isFile());
+  return entry === undefined ? undefined : path.join(folder, entry.name);
+}
+
+function folderTries(row: Confined, folder: Folder): Try[] {
+  const number = folder.reachedAs[row.row];
+  const expected = number === undefined ? 'refused' : 'reached';
+  const at = number === undefined ? folder.at : `/proc/self/fd/${number}`;
+  const tries: Try[] = [{ title: `list ${folder.title}`, attempt: { what: 'list a folder', path: at }, expected }];
+  const file = someFile(folder.at);
+  if (file !== undefined) {
+    const readable = number === undefined ? file : `${at}/${path.basename(file)}`;
+    tries.push({ title: `read a file of ${folder.title}`, attempt: { what: 'read a file', path: readable }, expected });
+  }
+  return tries;
+}
+
+/** Changes of the root folder; through its descriptor for the two rows that have one. */
+function rootTries(row: Confined, root: string): Try[] {
+  const number = row.descriptors.find(({ source }) => source === 'root folder')?.number;
+  const at = number === undefined ? root : `/proc/self/fd/${number}`;
+  const file = someFile(root);
+  const target = file === undefined ? at : `${at}/${path.basename(file)}`;
+  const isPromote = row.row === 'promote';
+  const changed = isPromote ? 'reached' : 'refused';
+  const tries: Try[] = [
+    { title: 'make a file in the root folder', attempt: { what: 'make an unnamed file', path: at }, expected: changed },
+    {
+      title: 'change a mode in the root folder by path',
+      attempt: { what: 'set the mode it has', path: target },
+      expected: 'refused',
+    },
+    {
+      title: 'change times in the root folder by path',
+      attempt: { what: 'set the times it has', path: target },
+      expected: 'refused',
+    },
+    {
+      title: 'change a mode in the root folder by descriptor',
+      attempt: { what: 'set the mode by descriptor', path: target },
+      expected: changed,
+    },
+  ];
+  if (file === undefined) return tries;
+  return [
+    ...tries,
+    {
+      title: 'write a file of the root folder',
+      attempt: { what: 'open a file for writing', path: target },
+      expected: changed,
+    },
+  ];
+}
+
+/** The row's own folder that it may write, as a path inside the row. */
+function ownFolder(row: Confined): string | undefined {
+  const rule = row.paths.find(({ rights }) => rights === 'write beneath');
+  return rule?.subject.of === 'descriptor' ? `/proc/self/fd/${rule.subject.number}` : undefined;
+}
+
+function execTries(row: Confined): Try[] {
+  const number = execDescriptorOf(row);
+  const program = '/bin/true';
+  const folder = ownFolder(row);
+  const tries: Attempt[] = [
+    { what: 'start a child' },
+    { what: 'execve a program', path: program, number },
+    { what: 'execveat an absolute path', path: program, number },
+    { what: 'execveat a memory file', number },
+  ];
+  if (folder !== undefined) tries.push({ what: 'execveat an own file', folder, number });
+  return tries.map((attempt) => ({ title: attempt.what, attempt, expected: 'refused' }));
+}
+
+const refused = (title: string, attempt: Attempt): Try => ({ title, attempt, expected: 'refused' });
+
+/** Everything that a row's twin tries; execs come last, because a success would end the twin. */
+export function triesOf(row: Confined, aims: Aims): Try[] {
+  const { configuration, pid, tcpPort, unixPath } = aims;
+  const shadow =
+    process.getuid?.() === 0 ? [refused('read /etc/shadow', { what: 'read a file', path: '/etc/shadow' })] : [];
+  return [
+    ...folders(configuration).flatMap((folder) => folderTries(row, folder)),
+    ...rootTries(row, configuration.root),
+    ...shadow,
+    refused('read /etc/passwd', { what: 'read a file', path: '/etc/passwd' }),
+    refused("read another process's environment", { what: 'read a file', path: `/proc/${pid}/environ` }),
+    refused('connect over TCP to another port', { what: 'connect over TCP', port: tcpPort }),
+    refused('listen on a network', { what: 'listen on a network' }),
+    refused('connect to a Unix socket', { what: 'connect to a Unix socket', path: unixPath }),
+    refused('make a socket pair', { what: 'make a socket pair' }),
+    refused('signal another process', { what: 'signal a process', pid }),
+    ...execTries(row),
+  ];
+}
+
+/** The same attempt for a process without confinement: descriptors of the row become the paths behind them. */
+export function controlOf(attempt: Attempt, row: Confined, aims: Aims): Attempt {
+  if (attempt.what === 'execveat an own file') return { ...attempt, folder: aims.scratch };
+  if (!('path' in attempt)) return attempt;
+  const match = /^\/proc\/self\/fd\/(\d+)/.exec(attempt.path);
+  const source = row.descriptors.find(({ number }) => number === Number(match?.[1]))?.source;
+  if (match === null || source === undefined) return attempt;
+  const behind: Partial<Readonly<Record<typeof source, string>>> = {
+    'root folder': aims.configuration.root,
+    'configuration folder': aims.configuration.configDir,
+  };
+  const at = behind[source] ?? path.join(aims.configuration.stateDir, source.replace(/^state\//, ''));
+  return { ...attempt, path: at + attempt.path.slice(match[0].length) };
+}
