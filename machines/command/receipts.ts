@@ -11,7 +11,6 @@ import type {
   Canceller,
   CommandActions,
   CommandContext,
-  CommandEmitted,
   CommandEvent,
   CommandInput,
   CommandOutput,
@@ -28,7 +27,6 @@ export const command = setup({
     events: CommandEvent;
     input: CommandInput;
     output: CommandOutput;
-    emitted: CommandEmitted;
     meta: StateMeta;
   }>(),
   actions: {

@@ -98,9 +98,6 @@ export type CommandOutput = {
   readonly late: boolean;
 };
 
-/** A command emits nothing: the control plane reads the actions that `step` returns. */
-export type CommandEmitted = never;
-
 /** What the control plane does after the transaction that stored the step. */
 export type CommandActions = {
   /** Put the wish into the answer of the next control question (N-506). */

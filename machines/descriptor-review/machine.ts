@@ -14,7 +14,6 @@ import { unprovidedActions } from '../unprovided.ts';
 import type {
   DescriptorReviewActions,
   DescriptorReviewContext,
-  DescriptorReviewEmitted,
   DescriptorReviewEvent,
   DescriptorReviewInput,
   DescriptorReviewOutput,
@@ -26,7 +25,6 @@ const review = setup({
     events: DescriptorReviewEvent;
     input: DescriptorReviewInput;
     output: DescriptorReviewOutput;
-    emitted: DescriptorReviewEmitted;
     meta: StateMeta;
   }>(),
   actions: unprovidedActions<DescriptorReviewActions>({

@@ -30,9 +30,6 @@ export type DescriptorReviewOutput = {
   readonly outcome: 'confirmed' | 'refused' | 'superseded';
 };
 
-/** A review emits nothing: the control plane reads the actions that `step` returns. */
-export type DescriptorReviewEmitted = never;
-
 /** What the control plane does after the transaction that stored the step. */
 export type DescriptorReviewActions = {
   /** Put this revision in force, each newly announced operation denied (N-085); the lifecycle hears `descriptor.reviewed`. */

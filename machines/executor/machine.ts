@@ -20,7 +20,6 @@ import { unprovidedActions } from '../unprovided.ts';
 import type {
   ExecutorActions,
   ExecutorContext,
-  ExecutorEmitted,
   ExecutorEvent,
   ExecutorFault,
   ExecutorInput,
@@ -32,7 +31,6 @@ const executor = setup({
     context: ExecutorContext;
     events: ExecutorEvent;
     input: ExecutorInput;
-    emitted: ExecutorEmitted;
     meta: StateMeta;
   }>(),
   actions: {

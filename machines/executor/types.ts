@@ -66,13 +66,7 @@ export type ExecutorContext = {
   readonly revokedBecause: RevocationReason | null;
 };
 
-/** A lifecycle has no output: `revoked` is its last state, and the record stays to be taken off the list. */
-export type ExecutorOutput = undefined;
-
-/** A lifecycle emits nothing: the control plane reads the actions that `step` returns. */
-export type ExecutorEmitted = never;
-
-/** What the control plane does after the transaction that stored the step; the parameters of each action by its name. */
+/** What the control plane does after the transaction that stored the step, since these machines emit nothing; the parameters of each action by its name. */
 export type ExecutorActions = {
   /** Refuse every frame of a lower epoch and end its held questions (N-205, N-508). */
   readonly fenceConnections: { readonly epoch: number };

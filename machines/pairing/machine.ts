@@ -18,7 +18,6 @@ import { unprovidedActions } from '../unprovided.ts';
 import type {
   PairingActions,
   PairingContext,
-  PairingEmitted,
   PairingEvent,
   PairingInput,
   PairingOutput,
@@ -31,7 +30,6 @@ const pairing = setup({
     events: PairingEvent;
     input: PairingInput;
     output: PairingOutput;
-    emitted: PairingEmitted;
     meta: StateMeta;
   }>(),
   actions: {

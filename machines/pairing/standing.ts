@@ -88,9 +88,9 @@ export const joining = setup({
     }),
     countAttempt: assign(({ context }) => ({ attempt: context.attempt + 1 })),
     showOffer: emit(({ context }) => {
-      const { code, commandKeyFingerprint } = known(context.offer);
+      const { digits, commandKeyFingerprint } = known(context.offer);
       const { fingerprint } = known(context.prepared);
-      return { type: 'joining.offered', code, fingerprint, commandKeyFingerprint };
+      return { type: 'joining.offered', digits, fingerprint, commandKeyFingerprint };
     }),
     showClaim: emit(({ context }) => ({ type: 'joining.claimed', claim: known(context.claim) })),
     showChangedClaim: emit(({ context }) => ({ type: 'joining.claim-changed', claim: known(context.claim) })),

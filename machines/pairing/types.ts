@@ -64,9 +64,6 @@ export type PairingOutput = {
   readonly by: PairingSide | null;
 };
 
-/** A pairing emits nothing: the control plane reads the actions that `step` returns. */
-export type PairingEmitted = never;
-
 /** What the control plane does after the transaction that stored the step. */
 export type PairingActions = {
   /** Give the stored answer again, byte for byte, its expiry unchanged (N-063, N-074). */
@@ -110,7 +107,7 @@ export type Claim = {
 export type Offer = {
   readonly pairingId: string;
   /** Eight digits to type on the page; null in the enrolment flow. Never in a trace. */
-  readonly code: string | null;
+  readonly digits: string | null;
   /** Fingerprint of the command key as the control plane states it now (N-501). */
   readonly commandKeyFingerprint: Digest;
   /** Life left when the answer arrived, in ms. */
@@ -169,11 +166,11 @@ export type JoiningEvent =
   | { readonly type: 'claim.reject' }
   | { readonly type: 'joining.cancel' };
 
-/** Progress for the CLI, which prints it; `joining.offered` holds the code and goes to the owner's terminal alone. */
+/** Progress for the CLI, which prints it; `joining.offered` holds the digits and goes to the owner's terminal alone. */
 export type JoiningEmitted =
   | {
       readonly type: 'joining.offered';
-      readonly code: string | null;
+      readonly digits: string | null;
       readonly fingerprint: Digest;
       readonly commandKeyFingerprint: Digest;
     }

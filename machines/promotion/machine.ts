@@ -20,7 +20,6 @@ import type {
   ApplyOutcome,
   PromotionActions,
   PromotionContext,
-  PromotionEmitted,
   PromotionEvent,
   PromotionInput,
   PromotionOutput,
@@ -32,7 +31,6 @@ const promotion = setup({
     events: PromotionEvent;
     input: PromotionInput;
     output: PromotionOutput;
-    emitted: PromotionEmitted;
     meta: StateMeta;
   }>(),
   actions: {

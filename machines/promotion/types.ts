@@ -71,9 +71,6 @@ export type PromotionOutput = {
   readonly code: string | null;
 };
 
-/** A promotion emits nothing: the control plane reads the actions that `step` returns. */
-export type PromotionEmitted = never;
-
 /** What the control plane does after the transaction that stored the step. */
 export type PromotionActions = {
   /** Make the command `workspace.promote` that carries this approval (N-043). */
