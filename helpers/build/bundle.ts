@@ -8,9 +8,10 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-import { build, type Metafile, type Plugin } from 'esbuild';
+import { build, type Metafile } from 'esbuild';
 
 import { MANIFEST } from '../runtime/installation.ts';
+import { koffiBesideBundle, piscinaBesideBundle } from './plugins.ts';
 
 /** One program of an installation: the bundle's name without its ending, and its source from the top of the tree. */
 export type Entry = { readonly name: string; readonly source: string; readonly packages: 'bundled' | 'external' };
@@ -31,19 +32,6 @@ export const ENTRIES: readonly Entry[] = [
   bundled('cli', 'daemon/cli/main.ts'),
   { name: 'server', source: 'server/main.ts', packages: 'external' },
 ];
-
-/** koffi without its search for a binary: the one beside the bundle, whose hash the starter has checked. */
-const nativeBesideBundle: Plugin = {
-  name: 'koffi beside the bundle',
-  setup(build) {
-    build.onResolve({ filter: /^koffi$/ }, () => ({ path: 'koffi', namespace: 'beside' }));
-    build.onLoad({ filter: /.*/, namespace: 'beside' }, () => ({
-      contents:
-        "import { createRequire } from 'node:module';\nexport default createRequire(import.meta.url)('./koffi.node');\n",
-      loader: 'js',
-    }));
-  },
-};
 
 /** Packages written for require() find one. */
 const REQUIRE =
@@ -71,7 +59,7 @@ async function bundleEntries(
     logLevel: 'error',
     metafile: true,
     ...(packages === 'external' ? { packages: 'external' as const } : { external: ['@napi-rs/nice'] }),
-    plugins: [nativeBesideBundle],
+    plugins: [koffiBesideBundle, piscinaBesideBundle(top)],
   });
   return result.metafile;
 }
@@ -86,15 +74,14 @@ function koffiBinary(top: string): string {
 }
 
 function writeManifest(folder: string): void {
-  const names = fs.readdirSync(folder).filter((name) => name !== MANIFEST);
+  const found = fs.readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  const names = found.map((entry) => path.relative(folder, path.join(entry.parentPath, entry.name)));
   const files = names.toSorted().map((name) => {
     const sum = createHash('sha256').update(fs.readFileSync(path.join(folder, name)));
     return [name, sum.digest('hex')] as const;
   });
-  fs.writeFileSync(
-    path.join(folder, MANIFEST),
-    `${JSON.stringify({ version: 1, files: Object.fromEntries(files) }, null, 2)}\n`,
-  );
+  const manifest = { version: 1, files: Object.fromEntries(files) };
+  fs.writeFileSync(path.join(folder, MANIFEST), `${JSON.stringify(manifest, null, 2)}\n`);
 }
 
 /** Builds the entries whose source exists into a folder, which is replaced as a whole; returns esbuild's metafiles and the names that were left out. */

@@ -26,6 +26,9 @@ export class InstallationError extends Error {
   }
 }
 
+/** Names below the installation; none leaves it. */
+const NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]*(\/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$/;
+
 function sha256(bytes: Buffer): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
@@ -46,8 +49,7 @@ export function readInstallation(folder: string): Installation {
   const manifest: unknown = JSON.parse(bytes.toString('utf8'));
   const files = typeof manifest === 'object' && manifest !== null && 'files' in manifest ? manifest.files : undefined;
   for (const [name, hash] of Object.entries(files ?? {})) {
-    if (typeof hash !== 'string' || path.basename(name) !== name)
-      throw new InstallationError('INSTALLATION_MISSING', MANIFEST);
+    if (typeof hash !== 'string' || !NAME.test(name)) throw new InstallationError('INSTALLATION_MISSING', MANIFEST);
     hashes.set(name, hash);
   }
   return { folder: fs.realpathSync(folder), digest: sha256(bytes), hashes };
@@ -75,6 +77,7 @@ export function copyForOtherUsers(installation: Installation): Installation {
     const next = `${target}.${process.pid}`;
     fs.mkdirSync(next, { recursive: true });
     for (const name of [...installation.hashes.keys(), MANIFEST]) {
+      fs.mkdirSync(path.dirname(path.join(next, name)), { recursive: true });
       fs.writeFileSync(path.join(next, name), fs.readFileSync(path.join(installation.folder, name)), { flag: 'wx' });
     }
     fs.renameSync(next, target);
