@@ -28,8 +28,6 @@ interface ChannelTables {
     ledgerHead: Buffer;
     /** Highest guard of the machine's key seen in any statement. */
     guard: number;
-    /** Epoch of the connection that proved itself last. */
-    epoch: number;
     /** Last fence given to a binding; only grows (N-101). */
     fence: number;
     /** Last sequence of an approval; only grows. */

@@ -11,7 +11,6 @@ export const channelsAndRuns: SchemaChange = {
       '"ledgerCount" @integer not null',
       '"ledgerHead" @bytes not null',
       '"guard" @integer not null',
-      '"epoch" @integer not null',
       '"fence" @integer not null',
       '"approval" @integer not null',
     ]);

@@ -1,0 +1,215 @@
+/*
+ * One machine's connection. Before the session is proved the epoch is 0 and two questions exist; afterwards each frame carries
+ * the epoch of the session and a sequence that grows by one.
+ *
+ * THREAT: a machine, or whoever speaks for one, sends garbage, repeats frames, floods questions or reads nothing. Each of these
+ * ends its own connection and touches nobody else's (test/server/channel/connection.test.ts).
+ */
+import type { WebSocket } from 'ws';
+import { tellCancel } from '../commands/cancel.ts';
+import { loseCommands } from '../commands/cancel.ts';
+import type { Work } from '../commands/work.ts';
+import { changeExecutor } from '../executors/lifecycle.ts';
+import { findExecutor } from '../executors/store.ts';
+import { Refusal } from '../refusal.ts';
+import { handlers } from './handlers.ts';
+import { HeldQuestions } from './held.ts';
+import type { Connection } from './lanes.ts';
+import { channelRefusals, channelQuestions } from '../protocol.ts';
+import type { ChannelQuestion, ChannelRefusal } from '../protocol.ts';
+import { ChannelRefused, ChannelViolation } from './refused.ts';
+import { challenge, prove } from './session.ts';
+import type { Challenge, Proved } from './session.ts';
+import { readQuestion, Wire } from './wire.ts';
+import type { Question } from './wire.ts';
+
+/** Most questions of one connection that may be under way. */
+const UNDERWAY_LIMIT = 256;
+/** How long a connection may stand without a proof, in ms. */
+const PROVE_WITHIN_MS = 60_000;
+
+/** One WebSocket of a machine. */
+export class ChannelConnection implements Connection {
+  readonly #work: Work;
+  readonly #wire: Wire;
+  readonly #unproved: NodeJS.Timeout;
+  #sequence = 0;
+  #underway = 0;
+  #challenge: Challenge | undefined;
+  #proved: Proved | undefined;
+  #held: HeldQuestions | undefined;
+  #ended = false;
+
+  constructor(work: Work, socket: WebSocket) {
+    this.#work = work;
+    this.#wire = new Wire(socket);
+    this.#unproved = setTimeout(() => this.#wire.close(1008, 'not proved'), PROVE_WITHIN_MS);
+    socket.on('message', (data: Buffer, isBinary: boolean) => {
+      if (isBinary) this.#take(data);
+      else this.#wire.close(1003, 'binary messages only');
+    });
+    socket.on('close', (code) => void this.#close(code === 1000));
+    socket.on('error', () => undefined);
+  }
+
+  get executor(): Connection['executor'] {
+    return this.#session.executor;
+  }
+
+  get epoch(): number {
+    return this.#proved?.epoch ?? 0;
+  }
+
+  /** Looks again whether this connection still stands, and tells its machine. */
+  wake(): void {
+    this.#held?.wake();
+    if (!this.#ended) this.#work.dispatcher.poke(this.executor);
+  }
+
+  end(reason: 'fenced' | 'stopping'): void {
+    const code = reason === 'fenced' ? 1008 : 1001;
+    void Promise.resolve(this.#held?.tellNow()).finally(() => this.#wire.close(code, reason));
+  }
+
+  get #session(): Proved {
+    if (!this.#proved) throw new Error('connection has not proved itself');
+    return this.#proved;
+  }
+
+  #take(data: Buffer): void {
+    if (this.#ended) return;
+    let question: Question;
+    try {
+      question = readQuestion(data);
+      this.#requireOrder(question);
+    } catch (error) {
+      this.#violated(error);
+      return;
+    }
+    this.#underway += 1;
+    void this.#answer(question).finally(() => {
+      this.#underway -= 1;
+    });
+  }
+
+  #requireOrder(question: Question): void {
+    if (question.sequence !== this.#sequence + 1) throw new ChannelViolation('sequence is not the next one');
+    this.#sequence = question.sequence;
+    if (this.#underway >= UNDERWAY_LIMIT) throw new ChannelViolation('too many questions at once');
+    const opening = question.type === 'session.challenge' || question.type === 'session.prove';
+    if (opening !== (this.#proved === undefined)) throw new ChannelViolation('question is not permitted in this phase');
+  }
+
+  async #answer(question: Question): Promise<void> {
+    try {
+      if (question.epoch !== this.epoch) {
+        throw new ChannelRefused('CONNECTION_FENCED', 'frame of another connection epoch', { ends: true });
+      }
+      await this.#dispatch(question);
+    } catch (error) {
+      this.#refuse(question, error);
+    }
+  }
+
+  async #dispatch(question: Question): Promise<void> {
+    const { type } = question;
+    if (type === 'session.challenge') {
+      if (this.#challenge) throw new ChannelViolation('a connection is challenged once');
+      this.#challenge = await challenge(this.#work, bodyOf(type, question).executor);
+      const { challenge: bytes, acknowledgedCount } = this.#challenge;
+      this.#wire.answer<typeof type>(question, 0, { challenge: bytes, acknowledgedCount });
+      return;
+    }
+    if (type === 'session.prove') return this.#prove(question);
+    await this.#requireStanding();
+    if (type === 'work' || type === 'control') {
+      if (!this.#held || this.#held.holds(type)) throw new ChannelViolation(`a ${type} question is held already`);
+      if (type === 'work') this.#held.holdWork(question, bodyOf(type, question).capacity);
+      else this.#held.holdControl(question, bodyOf(type, question).nonce);
+      return;
+    }
+    const answer = await handlers[type](this.#work, this.#session, bodyOf(type, question) as never);
+    this.#wire.answer(question, this.epoch, answer as never);
+  }
+
+  /** A fenced, revoked or failed executor is refused everything, whether or not it noticed (N-207). */
+  async #requireStanding(): Promise<void> {
+    const { executor, epoch } = this.#session;
+    const row = await findExecutor(this.#work.store.read, executor);
+    if (row?.state === 'revoked')
+      throw new ChannelRefused('EXECUTOR_REVOKED', 'this executor was ended', { ends: true });
+    if (row?.state === 'error') throw new ChannelRefused('EXECUTOR_ERROR', 'run repair on the machine', { ends: true });
+    if (row?.epoch !== epoch) {
+      throw new ChannelRefused('CONNECTION_FENCED', 'a newer epoch stands; prove the key again', { ends: true });
+    }
+  }
+
+  async #prove(question: Question): Promise<void> {
+    const challenged = this.#challenge;
+    this.#challenge = undefined;
+    if (!challenged) throw new ChannelRefused('CHALLENGE_EXPIRED', 'ask for a challenge first', { ends: true });
+    const { proof } = bodyOf('session.prove', question);
+    const { session, proved } = await prove(this.#work, challenged, proof);
+    if (proved && !this.#ended) {
+      clearTimeout(this.#unproved);
+      this.#proved = proved;
+      this.#held = new HeldQuestions(this.#work, this.#wire, proved);
+      this.#work.lanes.join(this);
+      this.#work.dispatcher.expectQueued(proved.executor);
+    }
+    this.#wire.answer<'session.prove'>(question, 0, { session });
+    if (!proved) this.#wire.close(1008, 'not online');
+  }
+
+  #refuse(question: Question, error: unknown): void {
+    if (error instanceof ChannelViolation) return this.#violated(error);
+    if (error instanceof ChannelRefused) {
+      this.#wire.refuse(question, this.epoch, error.code, error.message);
+      if (error.ends) this.#wire.close(1008, error.code);
+      return;
+    }
+    if (error instanceof Refusal && isChannelRefusal(error.code)) {
+      this.#wire.refuse(question, this.epoch, error.code, error.message);
+      return;
+    }
+    this.#work.log.error({ err: error, question: question.type }, 'a question of a machine could not be answered');
+    this.#wire.refuse(question, this.epoch, 'UNAVAILABLE', 'the control plane could not do this now');
+  }
+
+  #violated(error: unknown): void {
+    const message = error instanceof ChannelViolation ? error.message : 'protocol violation';
+    this.#work.log.warn({ executor: this.#proved?.executor, violation: message }, 'a machine broke the protocol');
+    this.#wire.close(1002, message);
+  }
+
+  async #close(goodbye: boolean): Promise<void> {
+    this.#ended = true;
+    clearTimeout(this.#unproved);
+    this.#held?.release();
+    const proved = this.#proved;
+    if (!proved || !this.#work.lanes.leave(this)) return;
+    const { executor, epoch } = proved;
+    try {
+      const row = await findExecutor(this.#work.store.read, executor);
+      if (goodbye && row?.epoch === epoch && row.state === 'online') {
+        await changeExecutor(this.#work, executor, { type: 'executor.silent' });
+      }
+      const lost = await this.#work.store.write((tx) => loseCommands(this.#work, tx, executor, undefined));
+      tellCancel(this.#work, lost);
+    } catch (error) {
+      // The store is gone or another connection was faster; the sweep and the next proof settle the same facts.
+      this.#work.log.error({ err: error, executor }, 'the end of a connection could not be stored');
+    }
+  }
+}
+
+function bodyOf<Type extends ChannelQuestion>(type: Type, question: Question) {
+  const parsed = channelQuestions[type].body.safeParse(question.body);
+  if (!parsed.success) throw new ChannelViolation(`body of ${type} is not in its shape`);
+  // The schema of `type` has passed it; the compiler cannot follow an indexed lookup through safeParse.
+  return parsed.data as (typeof channelQuestions)[Type]['body']['_output'];
+}
+
+function isChannelRefusal(code: string): code is ChannelRefusal {
+  return (channelRefusals as readonly string[]).includes(code);
+}

@@ -1,0 +1,63 @@
+import type { ExecutorId, RunId } from '../../helpers/protocol/ids.ts';
+import type { Signed } from '../../helpers/protocol/signed.ts';
+import type { Statement } from '../../helpers/protocol/statements.ts';
+import type { Work } from '../commands/work.ts';
+import { findExecutor } from '../executors/store.ts';
+import { standingOf } from './rules.ts';
+
+/** An answer without what is its own: nonce and time. */
+export type ControlFields = Omit<Statement<'control.answer'>, 'guard' | 'nonce' | 'at'>;
+
+/** Most cancels and most ended runs that one answer carries; the rest follows in the next one. */
+const LIST_LIMIT = 64;
+
+/** What an executor is told now. */
+export async function readControl(work: Work, executor: ExecutorId, epoch: number): Promise<ControlFields> {
+  const { read } = work.store;
+  const row = await findExecutor(read, executor);
+  const cancels = await read
+    .selectFrom('commands')
+    .select('id')
+    .where('executor', '=', executor)
+    .where('open', '=', 1)
+    .where('cancelWanted', '=', 1)
+    .limit(LIST_LIMIT)
+    .execute();
+  const ended = await read
+    .selectFrom('runs')
+    .select('id')
+    .where('executor', '=', executor)
+    .where('endTold', '=', 0)
+    .where('state', '=', 'ended')
+    .limit(LIST_LIMIT)
+    .execute();
+  return {
+    executor,
+    epoch,
+    standing: row ? standingOf(row, epoch) : 'revoked',
+    cancel: cancels.map(({ id }) => id),
+    endedRuns: ended.map(({ id }) => id),
+    confirmedRevision: row?.confirmedRevision ?? 0,
+    confirmedPolicyDigest: Buffer.from(row?.confirmedPolicyDigest ?? '0'.repeat(64), 'hex'),
+  };
+}
+
+/** Whether the machine was told something else before, or nothing: then it does not wait for the end of the hold. */
+export function isNews(fields: ControlFields, before: ControlFields | undefined): boolean {
+  return before === undefined || JSON.stringify(fields) !== JSON.stringify(before);
+}
+
+/** Signs an answer over the daemon's nonce: whoever swallows or replays one gains nothing but silence. */
+export async function signControl(work: Work, fields: ControlFields, nonce: Uint8Array): Promise<Signed> {
+  const [signed] = await work.signer.sign([
+    { type: 'control.answer', fields: { ...fields, nonce, at: work.clock.now() } },
+  ]);
+  if (!signed) throw new Error('the command key gave no signature');
+  return signed;
+}
+
+/** The machine asked again on the same connection, so it has the answer that named these runs. */
+export async function markEndTold(work: Work, runs: readonly RunId[]): Promise<void> {
+  if (runs.length === 0) return;
+  await work.store.write((tx) => tx.updateTable('runs').set({ endTold: 1 }).where('id', 'in', runs).execute());
+}

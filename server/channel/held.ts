@@ -1,0 +1,128 @@
+import { channelTimes } from '../protocol.ts';
+import type { CommandFrame } from '../protocol.ts';
+import type { Work } from '../commands/work.ts';
+import { isNews, markEndTold, readControl, signControl } from './control.ts';
+import type { ControlFields } from './control.ts';
+import type { WorkQuestion } from './lanes.ts';
+import type { Proved } from './session.ts';
+import type { Question, Wire } from './wire.ts';
+
+interface HeldControl {
+  readonly question: Question;
+  readonly nonce: Uint8Array;
+  readonly timer: NodeJS.Timeout;
+}
+
+/** The two lanes of one proved connection: at most one question of each is held at a time, and neither waits for the other. */
+export class HeldQuestions {
+  readonly #work: Work;
+  readonly #wire: Wire;
+  readonly #proved: Proved;
+  #control: HeldControl | undefined;
+  #told: ControlFields | undefined;
+  #looking = false;
+  #again = false;
+  #workTimer: NodeJS.Timeout | undefined;
+  #workHeld: WorkQuestion | undefined;
+
+  constructor(work: Work, wire: Wire, proved: Proved) {
+    this.#work = work;
+    this.#wire = wire;
+    this.#proved = proved;
+  }
+
+  /** Whether a question of this lane is held now. */
+  holds(lane: 'work' | 'control'): boolean {
+    return (lane === 'work' ? this.#workHeld : this.#control) !== undefined;
+  }
+
+  /** Holds a work question until there is work, or 25 s. */
+  holdWork(question: Question, capacity: number): void {
+    const { executor, epoch } = this.#proved;
+    const answer = (commands: readonly CommandFrame[]): boolean => {
+      clearTimeout(this.#workTimer);
+      this.#workHeld = undefined;
+      return this.#wire.answer<'work'>(question, epoch, { commands: [...commands] });
+    };
+    const held = { epoch, capacity, answer };
+    this.#workHeld = held;
+    this.#workTimer = setTimeout(() => {
+      // A round that took the question answers it; this timer then finds nothing.
+      if (this.#work.lanes.releaseWork(executor, held)) answer([]);
+    }, channelTimes.workHoldMs);
+    this.#work.lanes.holdWork(executor, held);
+    this.#work.dispatcher.poke(executor);
+  }
+
+  /** Holds a control question until something changed, or one second. */
+  holdControl(question: Question, nonce: Uint8Array): void {
+    const heard = this.#told?.endedRuns ?? [];
+    const timer = setTimeout(() => void this.#look(true), channelTimes.controlHoldMs);
+    this.#control = { question, nonce, timer };
+    void this.#confirm(heard).then(() => this.#look(false));
+  }
+
+  /** Looks again whether the machine must be told something. */
+  wake(): void {
+    void this.#look(false);
+  }
+
+  /** Answers nothing more; the connection ends. */
+  release(): void {
+    clearTimeout(this.#workTimer);
+    clearTimeout(this.#control?.timer);
+    if (this.#workHeld) this.#work.lanes.releaseWork(this.#proved.executor, this.#workHeld);
+    this.#workHeld = undefined;
+    this.#control = undefined;
+  }
+
+  /** Answers the held control question with what stands in the store now; resolves when it was sent. */
+  async tellNow(): Promise<void> {
+    await this.#look(true);
+  }
+
+  async #confirm(heard: ControlFields['endedRuns']): Promise<void> {
+    await markEndTold(this.#work, heard).catch((error: unknown) => this.#failed(error));
+  }
+
+  async #look(mustAnswer: boolean): Promise<void> {
+    if (this.#looking) {
+      this.#again = true;
+      return;
+    }
+    this.#looking = true;
+    try {
+      await this.#answerControl(mustAnswer);
+      while (this.#again) {
+        this.#again = false;
+        await this.#answerControl(mustAnswer);
+      }
+    } catch (error) {
+      this.#failed(error);
+    } finally {
+      this.#looking = false;
+    }
+  }
+
+  async #answerControl(mustAnswer: boolean): Promise<void> {
+    const held = this.#control;
+    if (!held) return;
+    const { executor, epoch } = this.#proved;
+    const fields = await readControl(this.#work, executor, epoch);
+    if (this.#control !== held) return;
+    if (!mustAnswer && !isNews(fields, this.#told)) return;
+    const answer = await signControl(this.#work, fields, held.nonce);
+    if (this.#control !== held) return;
+    clearTimeout(held.timer);
+    this.#control = undefined;
+    this.#told = fields;
+    this.#wire.answer<'control'>(held.question, epoch, { answer });
+    if (fields.standing === 'fenced' || fields.standing === 'revoked') this.#wire.close(1008, fields.standing);
+  }
+
+  /** With the store or the key process gone nothing may be promised: the machine sees silence and stops by itself. */
+  #failed(error: unknown): void {
+    this.#work.log.error({ err: error }, 'a control question could not be answered');
+    this.#wire.close(1011, 'unavailable');
+  }
+}
