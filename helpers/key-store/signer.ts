@@ -5,9 +5,10 @@
  * by `signRotation` alone, with both keys of this store and over its own facts; every other statement that names a public
  * key must name this store's (test/helpers/key-store/signer.test.ts).
  */
+import { encode } from '../protocol/codec.ts';
 import { signPayload } from '../protocol/signed.ts';
 import type { Signed } from '../protocol/signed.ts';
-import { controlStatements, encodeStatement, machineStatements, statements } from '../protocol/statements.ts';
+import { controlStatements, machineStatements, statements } from '../protocol/statements.ts';
 import type { StatementType } from '../protocol/statements.ts';
 import { StoreUnwritable } from './folder.ts';
 import type { KeyPair } from './pair.ts';
@@ -84,9 +85,18 @@ function checkOwnFact(fields: Readonly<Record<string, unknown>>, name: string, o
 }
 
 function build(store: Store, asked: readonly ToSign[]): (readonly [StatementType, Buffer])[] {
-  for (const { type, fields } of asked) checkShape(type, fields);
+  // Shapes before guards, so that malformed fields use up none.
+  const shaped = asked.map(({ type, fields }) => [type, shapedFields(type, fields)] as const);
   const first = takeGuards(store, asked.length);
-  return asked.map(({ type, fields }, index) => [type, encodeWithGuard(type, fields, first + index)]);
+  return shaped.map(([type, fields], index) => [type, encode({ ...fields, guard: first + index })]);
+}
+
+function shapedFields(type: StatementType, fields: Readonly<Record<string, unknown>>): object {
+  if ('guard' in fields) throw new KeyStoreRefused('STATEMENT_INVALID', 'the guard is the key-store’s own');
+  const shaped = statements[type].safeParse({ ...fields, guard: 0 });
+  if (shaped.success) return shaped.data;
+  const where = shaped.error.issues[0]?.path.join('.') ?? '';
+  throw new KeyStoreRefused('STATEMENT_INVALID', `${type} has a wrong field: ${where === '' ? 'unknown' : where}`);
 }
 
 function takeGuards(store: Store, count: number): number {
@@ -96,18 +106,4 @@ function takeGuards(store: Store, count: number): number {
     if (!(cause instanceof StoreUnwritable)) throw cause;
     throw new KeyStoreRefused('GUARD_UNWRITABLE', 'no guard can be reserved on disk, so nothing is signed', { cause });
   }
-}
-
-// Before any guard is taken, so that malformed fields use up none.
-function checkShape(type: StatementType, fields: Readonly<Record<string, unknown>>): void {
-  if ('guard' in fields) throw new KeyStoreRefused('STATEMENT_INVALID', 'the guard is the key-store’s own');
-  const shaped = statements[type].safeParse({ ...fields, guard: 0 });
-  if (shaped.success) return;
-  const where = shaped.error.issues[0]?.path.join('.') ?? '';
-  throw new KeyStoreRefused('STATEMENT_INVALID', `${type} has a wrong field: ${where === '' ? 'unknown' : where}`);
-}
-
-function encodeWithGuard(type: StatementType, fields: Readonly<Record<string, unknown>>, guard: number): Buffer {
-  // encodeStatement parses the fields by the schema of `type` and throws for any other shape.
-  return encodeStatement(type, { ...fields, guard } as never);
 }

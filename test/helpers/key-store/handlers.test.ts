@@ -8,8 +8,9 @@ import type { KeyStoreHandlers } from '../../../helpers/key-store/handlers.ts';
 import { keyStoreRequests } from '../../../helpers/key-store/protocol.ts';
 import type { KeyStoreBody } from '../../../helpers/key-store/protocol.ts';
 import { KeyStoreRefused } from '../../../helpers/key-store/store.ts';
+import { executorIdSchema } from '../../../helpers/protocol/ids.ts';
 import { admitKey } from '../../../helpers/protocol/signed.ts';
-import { machineStatements, openStatement } from '../../../helpers/protocol/statements.ts';
+import { encodeStatement, machineStatements, openStatement } from '../../../helpers/protocol/statements.ts';
 
 const own = process.getuid?.() ?? 0;
 const EXECUTOR = `exr_${'a'.repeat(32)}`;
@@ -174,6 +175,16 @@ describe('key-store', () => {
           guards.push(openStatement('machine.heartbeat', key, signed)?.statement.guard ?? -1);
       }
       assert.deepEqual(guards, [0, 1, 2, 1024, 1025, 1026]);
+    });
+
+    it('what is signed has the one spelling that statements.ts gives these fields', () => {
+      const { handlers } = startWithKey();
+      const [signed] = sign(handlers, {
+        type: beat.type,
+        fields: Object.fromEntries(Object.entries(beat.fields).toReversed()),
+      });
+      const fields = { ...beat.fields, executor: executorIdSchema.parse(EXECUTOR), guard: 0 };
+      assert.deepEqual(Buffer.from(signed?.payload ?? []), encodeStatement('machine.heartbeat', fields));
     });
 
     it('without a key nothing is signed, rotated or committed', () => {
