@@ -39,7 +39,7 @@ interface Waiting {
 export class ControlChannel {
   readonly #carrier: ChannelCarrier;
   readonly #waiting = new Map<number, Waiting>();
-  readonly #finish: (reason: ChannelEnded) => void;
+  #finish: ((reason: ChannelEnded) => void) | undefined;
   /** Resolves, never rejects, when the connection is over. */
   readonly ended: Promise<ChannelEnded>;
   #over: ChannelEnded | undefined;
@@ -50,9 +50,9 @@ export class ControlChannel {
 
   constructor(carrier: ChannelCarrier) {
     this.#carrier = carrier;
-    const { promise, resolve } = withResolvers<ChannelEnded>();
-    this.ended = promise;
-    this.#finish = resolve;
+    this.ended = new Promise((resolve) => {
+      this.#finish = resolve;
+    });
   }
 
   /** Asks one question. Rejects with ChannelRefused, with ChannelEnded, and ends the connection when no answer comes in time. */
@@ -79,6 +79,7 @@ export class ControlChannel {
       const waiting = this.#waiting.get(answer.id);
       if (!waiting || answer.epoch !== this.epoch)
         throw new TypeError('message answers no open question of this session');
+      // Each question's waiter takes the body of its own type, which its schema has just passed.
       const settle =
         answer.kind === 'answer'
           ? waiting.resolve.bind(undefined, channelQuestions[waiting.type].answer.parse(answer.body) as never)
@@ -101,12 +102,6 @@ export class ControlChannel {
     }
     this.#waiting.clear();
     this.#carrier.close();
-    this.#finish(this.#over);
+    this.#finish?.(this.#over);
   }
-}
-
-function withResolvers<Value>(): { promise: Promise<Value>; resolve: (value: Value) => void } {
-  let resolve: (value: Value) => void = () => undefined;
-  const promise = new Promise<Value>((settle) => (resolve = settle));
-  return { promise, resolve };
 }

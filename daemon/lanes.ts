@@ -4,8 +4,7 @@
  */
 import { signStatement } from '../actors/key-store.ts';
 import type { KeyStoreClient } from '../actors/key-store.ts';
-import type { ControlChannel } from '../actors/control-plane.ts';
-import { ChannelEnded } from '../actors/control-plane.ts';
+import type { ChannelEnded, ControlChannel } from '../actors/control-plane.ts';
 import type { ExecutorId } from '../helpers/protocol/ids.ts';
 import type { Statement } from '../helpers/protocol/statements.ts';
 import { channelTimes } from '../server/protocol.ts';

@@ -42,7 +42,6 @@ const status = z.strictObject({
   state,
   executor: executorIdSchema.nullable(),
   label: z.string().nullable(),
-  origin: z.string(),
   rootName: z.string().nullable(),
   fingerprint: digestTextSchema.nullable(),
   commandKeyFingerprint: digestTextSchema.nullable(),

@@ -23,8 +23,8 @@ export interface ReceiptParts {
   readonly executor: ExecutorId;
   readonly commandKey: () => AdmittedKey;
   readonly keyStore: () => KeyStoreClient;
-  readonly ledger: Ledger;
-  readonly clock: ControlClock;
+  readonly ledger: () => Ledger;
+  readonly clock: () => ControlClock;
 }
 
 /** Receipts of one daemon. */
@@ -38,18 +38,18 @@ export class Receipts {
   /** Records `accepted`: durable when it resolves. */
   async accept(facts: CommandFacts): Promise<void> {
     const receipt = await this.#sign('machine.accepted', facts, {});
-    await this.#parts.ledger.append({ kind: 'accepted', at: this.#now(), facts, receipt });
+    await this.#parts.ledger().append({ kind: 'accepted', at: this.#now(), facts, receipt });
   }
 
   /** Records `started`: durable when it resolves. */
   async start(facts: CommandFacts): Promise<void> {
     const receipt = await this.#sign('machine.started', facts, {});
-    await this.#parts.ledger.append({ kind: 'started', at: this.#now(), command: facts.command, receipt });
+    await this.#parts.ledger().append({ kind: 'started', at: this.#now(), command: facts.command, receipt });
   }
 
   /** Records how a started command ended. */
   async end(facts: CommandFacts, ended: Ended & { outcome: Outcome; resultDigest: Uint8Array }): Promise<void> {
-    const { count, head } = this.#parts.ledger.standing;
+    const { count, head } = this.#parts.ledger().standing;
     const signed = await this.#sign('machine.result', facts, {
       outcome: ended.outcome,
       resultDigest: ended.resultDigest,
@@ -62,22 +62,22 @@ export class Receipts {
   /** Records that a command will not run, or that its refused result is replaced; `code` says which check or why. */
   async refuse(facts: CommandFacts, ended: Ended & { code: string }): Promise<void> {
     const signed = await this.#sign('machine.refused', facts, { code: ended.code });
-    if (this.#parts.ledger.memory.commands.has(facts.command)) {
+    if (this.#parts.ledger().memory.commands.has(facts.command)) {
       await this.#appendEnded(facts, ended, { type: 'machine.refused', signed });
     } else {
-      await this.#parts.ledger.append({ kind: 'refused', at: this.#now(), facts, code: ended.code, receipt: signed });
+      await this.#parts.ledger().append({ kind: 'refused', at: this.#now(), facts, code: ended.code, receipt: signed });
     }
   }
 
   /** Records that nobody knows how it ended. There is no receipt: an unknown outcome is never sent as if it were known. */
   async endUnknown(facts: CommandFacts): Promise<void> {
     const ended: Ended = { outcome: 'unknown', code: null, resultDigest: null };
-    await this.#parts.ledger.append({ kind: 'ended', at: this.#now(), command: facts.command, ended, receipt: null });
+    await this.#parts.ledger().append({ kind: 'ended', at: this.#now(), command: facts.command, ended, receipt: null });
   }
 
   /** Tells of progress through the chain before the result is there; nothing waits for it. */
   async tell(channel: ControlChannel, command: CommandId): Promise<void> {
-    const receipts = [...(this.#parts.ledger.memory.commands.get(command)?.receipts ?? [])];
+    const receipts = [...(this.#parts.ledger().memory.commands.get(command)?.receipts ?? [])];
     if (receipts.length > 0) await channel.ask('receipts', { command, receipts, late: false }, DELIVER_MS);
   }
 
@@ -87,7 +87,7 @@ export class Receipts {
     command: CommandId,
     delivery: { result: Uint8Array | undefined; late: boolean },
   ): Promise<'settled' | 'refused'> {
-    const receipts = [...(this.#parts.ledger.memory.commands.get(command)?.receipts ?? [])];
+    const receipts = [...(this.#parts.ledger().memory.commands.get(command)?.receipts ?? [])];
     const last = receipts.at(-1);
     if (!last) throw new RangeError('command has no receipt to deliver');
     const withResult = last.type === 'machine.result' && delivery.result ? { result: delivery.result } : {};
@@ -96,7 +96,7 @@ export class Receipts {
     const verdict = this.#readAcknowledged(acknowledged, command, last);
     if (verdict === 'refused') return 'refused';
     // The countersignature was proved, so it is there.
-    await this.#parts.ledger.append({
+    await this.#parts.ledger().append({
       kind: 'acknowledged',
       at: this.#now(),
       command,
@@ -125,18 +125,14 @@ export class Receipts {
   }
 
   #appendEnded(facts: CommandFacts, ended: Ended, receipt: TypedReceipt): Promise<void> {
-    return this.#parts.ledger.append({ kind: 'ended', at: this.#now(), command: facts.command, ended, receipt });
+    return this.#parts.ledger().append({ kind: 'ended', at: this.#now(), command: facts.command, ended, receipt });
   }
 
   #now(): number {
-    return this.#parts.clock.now();
+    return this.#parts.clock().now();
   }
 
-  #sign<Type extends TypedReceipt['type']>(
-    type: Type,
-    facts: CommandFacts,
-    rest: Record<string, unknown>,
-  ): Promise<Signed> {
+  #sign(type: TypedReceipt['type'], facts: CommandFacts, rest: Record<string, unknown>): Promise<Signed> {
     const fields = {
       at: this.#now(),
       executor: this.#parts.executor,
@@ -152,7 +148,7 @@ export class Receipts {
 
   /** Digest of the newest link of the chain: the last receipt, or the lease that came with the command. */
   #previous(facts: CommandFacts): Uint8Array {
-    const last = this.#parts.ledger.memory.commands.get(facts.command)?.receipts.at(-1);
+    const last = this.#parts.ledger().memory.commands.get(facts.command)?.receipts.at(-1);
     return last ? statementDigest(last.type, last.signed.payload) : facts.leasedDigest;
   }
 }

@@ -68,10 +68,19 @@ export const recordsSchema = z.strictObject({
   /** Newest last; the confirmed one is never dropped. */
   revisions: z.array(revisionSchema).max(16),
   confirmedRevision: counterSchema,
+  /** A person ran `repair`, and no session has been answered since. */
+  repaired: z.boolean(),
 });
 export type Records = z.infer<typeof recordsSchema>;
 
-const NOTHING: Records = { version: 1, joining: null, paired: null, revisions: [], confirmedRevision: 0 };
+const NOTHING: Records = {
+  version: 1,
+  joining: null,
+  paired: null,
+  revisions: [],
+  confirmedRevision: 0,
+  repaired: false,
+};
 
 /** Records that cannot be read; the file was set aside. */
 export class RecordsInvalid extends Error {

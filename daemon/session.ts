@@ -25,9 +25,11 @@ export interface SessionParts {
   readonly commandKey: () => AdmittedKey;
   readonly link: () => LinkClient;
   readonly keyStore: () => KeyStoreClient;
-  readonly ledger: Ledger;
-  readonly clock: ControlClock;
+  readonly ledger: () => Ledger;
+  readonly clock: () => ControlClock;
   readonly capabilityRevision: () => number;
+  /** A person ran `repair` since the last answered session. */
+  readonly repaired: () => boolean;
 }
 
 /** An answer that the pinned key did not sign, or not for this question: whoever sent it gains an outage. */
@@ -96,7 +98,9 @@ export class Sessions {
   }
 
   async #prove(channel: ControlChannel): Promise<Statement<'control.session'>> {
-    const { executor, ledger, clock } = this.#parts;
+    const { executor } = this.#parts;
+    const ledger = this.#parts.ledger();
+    const clock = this.#parts.clock();
     const { challenge, acknowledgedCount } = await channel.ask('session.challenge', { executor }, ANSWER_MS);
     const nonce = randomBytes(32);
     const proof = await signStatement(
@@ -110,6 +114,7 @@ export class Sessions {
         ledgerCount: ledger.standing.count,
         ledgerHead: ledger.standing.head,
         capabilityRevision: this.#parts.capabilityRevision(),
+        repaired: this.#parts.repaired(),
         ...acknowledged(ledger, acknowledgedCount),
       },
       { withinMs: SIGN_MS },

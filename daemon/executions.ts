@@ -1,0 +1,252 @@
+/*
+ * Meets the contracts of machines/command/execution.ts: gate, ledger, helper and delivery of one command. What a command is
+ * allowed to do next is decided by the machine; here each step is done once and truthfully.
+ */
+import { fromPromise } from 'xstate';
+import { executionMachine } from '../machines/command/execution.ts';
+import type {
+  AskOutcome,
+  CheckGate,
+  DeliverResult,
+  ExecutionInput,
+  Ended as MachineEnded,
+  RecordPhase,
+  RecordReplacement,
+  RecordResult,
+  RunOperation,
+  StopOperation,
+} from '../machines/command/types.ts';
+import type { WorkspaceClient } from '../actors/workspace.ts';
+import type { CommandId } from '../helpers/protocol/ids.ts';
+import { checkStart } from './gate.ts';
+import type { AdmittedCommand, GateFacts } from './gate.ts';
+import type { Ledger } from './ledger/ledger.ts';
+import type { CommandMemory } from './ledger/memory.ts';
+import type { CommandFacts, Ended } from './ledger/records.ts';
+import { failed, runOperation } from './operate.ts';
+import type { Finished, Workers } from './operate.ts';
+import type { Receipts } from './receipts.ts';
+import type { Results } from './results.ts';
+import type { Sessions } from './session.ts';
+
+/** After this long a running command's first receipts are sent ahead of its result, in ms. */
+const TELL_AFTER_MS = 100;
+const CANCEL_MS = 5000;
+
+/** What executions need. */
+export interface ExecutionParts {
+  readonly ledger: () => Ledger;
+  readonly receipts: Receipts;
+  readonly results: Results;
+  readonly sessions: Sessions;
+  readonly workers: Workers;
+  readonly gateFacts: () => GateFacts;
+}
+
+interface Live {
+  readonly facts: CommandFacts;
+  /** Absent for a command that an earlier process accepted: it is never run. */
+  readonly admitted: AdmittedCommand | undefined;
+  finished: Finished | undefined;
+}
+
+/** The commands that this daemon holds. */
+export class Executions {
+  readonly #parts: ExecutionParts;
+  readonly #live = new Map<string, Live>();
+
+  constructor(parts: ExecutionParts) {
+    this.#parts = parts;
+  }
+
+  /** Takes a command that the gate permitted; the input for its machine. */
+  admit(admitted: AdmittedCommand): ExecutionInput {
+    this.#live.set(admitted.facts.command, { facts: admitted.facts, admitted, finished: undefined });
+    return inputOf(admitted.facts, 'received', null, false);
+  }
+
+  /** Commands that the ledger holds open, with their phases, for a start after a crash. */
+  recall(): ExecutionInput[] {
+    const open = [...this.#parts.ledger().memory.commands.values()].filter(isOpen);
+    this.#parts.results.keepOnly(new Set(open.map(({ facts }) => facts.command)));
+    for (const { facts } of open) this.#live.set(facts.command, { facts, admitted: undefined, finished: undefined });
+    return open.map(recalled);
+  }
+
+  /** Facts of a held command. */
+  factsOf(command: string): CommandFacts | undefined {
+    return this.#live.get(command)?.facts;
+  }
+
+  /** Forgets a command whose machine ended. */
+  release(command: string): void {
+    this.#live.delete(command);
+  }
+
+  /** The execution machine with everything that it asks for. */
+  machine(): typeof executionMachine {
+    return executionMachine.provide({
+      actors: {
+        checkGate: fromPromise<CheckGate['output'], CheckGate['input']>(({ input }) =>
+          Promise.resolve(this.#checkGate(input)),
+        ),
+        recordPhase: fromPromise<RecordPhase['output'], RecordPhase['input']>(({ input }) => this.#recordPhase(input)),
+        runOperation: fromPromise<RunOperation['output'], RunOperation['input']>(({ input }) => this.#run(input)),
+        stopOperation: fromPromise<StopOperation['output'], StopOperation['input']>(({ input }) => this.#stop(input)),
+        askOutcome: fromPromise<AskOutcome['output'], AskOutcome['input']>(({ input }) => this.#askOutcome(input)),
+        recordResult: fromPromise<RecordResult['output'], RecordResult['input']>(({ input }) =>
+          this.#recordResult(input),
+        ),
+        deliverResult: fromPromise<DeliverResult['output'], DeliverResult['input']>(({ input }) =>
+          this.#deliver(input),
+        ),
+        recordReplacement: fromPromise<RecordReplacement['output'], RecordReplacement['input']>(({ input }) =>
+          this.#replace(input),
+        ),
+      },
+    });
+  }
+
+  #checkGate({ commandId }: CheckGate['input']): CheckGate['output'] {
+    const code = checkStart(this.#of(commandId).facts, this.#parts.gateFacts());
+    if (code === undefined) return { permitted: true };
+    return { permitted: false, outcome: code === 'COMMAND_EXPIRED' ? 'expired' : 'refused', code };
+  }
+
+  async #recordPhase({ commandId, phase }: RecordPhase['input']): Promise<RecordPhase['output']> {
+    const { facts } = this.#of(commandId);
+    await (phase === 'accepted-pending' ? this.#parts.receipts.accept(facts) : this.#parts.receipts.start(facts));
+    return { durable: true };
+  }
+
+  async #run({ commandId }: RunOperation['input']): Promise<MachineEnded> {
+    const live = this.#of(commandId);
+    if (!live.admitted) throw new RangeError('a command of an earlier process is never run');
+    const telling = setTimeout(() => this.#tell(live.facts.command), TELL_AFTER_MS);
+    try {
+      live.finished = await runOperation(this.#parts.workers, live.admitted);
+    } finally {
+      clearTimeout(telling);
+    }
+    const { outcome, code, resultDigest } = live.finished;
+    return { outcome, code, resultDigest: resultDigest.toString('hex') };
+  }
+
+  async #stop({ commandId }: StopOperation['input']): Promise<StopOperation['output']> {
+    const { facts } = this.#of(commandId);
+    if (facts.operation === 'workspace.promote') this.#parts.workers.promotions.cancel();
+    else await workspaceCancel(this.#parts.workers.workspace(), facts.command);
+    return { asked: true };
+  }
+
+  /** No helper keeps outcomes by key beyond its own life, so after a restart the honest answer is that nobody knows. */
+  #askOutcome({ commandId }: AskOutcome['input']): Promise<MachineEnded> {
+    const { finished } = this.#of(commandId);
+    if (!finished) return Promise.reject(new RangeError('the helper kept no outcome of this command'));
+    return Promise.resolve({
+      outcome: finished.outcome,
+      code: finished.code,
+      resultDigest: finished.resultDigest.toString('hex'),
+    });
+  }
+
+  async #recordResult({ commandId, ended, started }: RecordResult['input']): Promise<RecordResult['output']> {
+    const live = this.#of(commandId);
+    const { receipts, results } = this.#parts;
+    if (ended.outcome === 'unknown') await receipts.endUnknown(live.facts);
+    else if (!started)
+      await receipts.refuse(live.facts, { outcome: ended.outcome, code: ended.code ?? 'REFUSED', resultDigest: null });
+    else {
+      const finished = live.finished ?? failed(ended.outcome === 'expired' ? 'EXPIRED' : 'CANCELLED');
+      live.finished = finished;
+      results.keep(live.facts.command, finished.result);
+      await receipts.end(live.facts, {
+        outcome: finished.outcome,
+        code: finished.code,
+        resultDigest: finished.resultDigest,
+      });
+    }
+    return { durable: true };
+  }
+
+  async #deliver({ commandId, late }: DeliverResult['input']): Promise<DeliverResult['output']> {
+    const live = this.#of(commandId);
+    const { channel } = this.#parts.sessions;
+    if (!channel) throw new RangeError('no connection stands');
+    const result = live.finished?.result ?? this.#parts.results.read(live.facts.command);
+    const verdict = await this.#parts.receipts.deliver(channel, live.facts.command, { result, late });
+    if (verdict === 'refused') return { answer: 'refused', code: 'RESULT_REFUSED' };
+    this.#parts.results.drop(live.facts.command);
+    return { answer: 'acknowledged' };
+  }
+
+  async #replace({ commandId, code }: RecordReplacement['input']): Promise<RecordReplacement['output']> {
+    await this.#parts.receipts.refuse(this.#of(commandId).facts, { outcome: 'failed', code, resultDigest: null });
+    return { durable: true };
+  }
+
+  #tell(command: CommandId): void {
+    const { channel } = this.#parts.sessions;
+    // Sent ahead so that the page can show it: the whole chain travels again with the result.
+    if (channel) void this.#parts.receipts.tell(channel, command).catch(() => undefined);
+  }
+
+  #of(commandId: string): Live {
+    const live = this.#live.get(commandId);
+    if (!live) throw new RangeError('command is not held here');
+    return live;
+  }
+}
+
+async function workspaceCancel(workspace: WorkspaceClient, call: CommandId): Promise<void> {
+  await workspace.request('workspace.cancel', { call }, { withinMs: CANCEL_MS });
+}
+
+function isOpen(command: CommandMemory): boolean {
+  if (command.phase === 'acknowledged') return false;
+  // A refusal that was recorded and not countersigned is sent again; an unknown outcome is never sent.
+  return !(command.phase === 'ended' && command.ended?.outcome === 'unknown');
+}
+
+function recalled(command: CommandMemory): ExecutionInput {
+  switch (command.phase) {
+    case 'accepted':
+      return inputOf(command.facts, 'accepted-pending', null, false);
+    case 'started':
+      return inputOf(command.facts, 'executing', null, false);
+    case 'refused':
+    case 'ended':
+    case 'acknowledged': {
+      const replaced =
+        command.receipts.length > 1 &&
+        command.receipts.at(-1)?.type === 'machine.refused' &&
+        command.receipts.some(({ type }) => type === 'machine.result');
+      return inputOf(
+        command.facts,
+        'result-pending',
+        command.ended ?? { outcome: 'refused', code: null, resultDigest: null },
+        replaced,
+      );
+    }
+  }
+}
+
+function inputOf(
+  facts: CommandFacts,
+  phase: ExecutionInput['phase'],
+  ended: Ended | null,
+  replaced: boolean,
+): ExecutionInput {
+  return {
+    commandId: facts.command,
+    runId: facts.run,
+    operation: facts.operation,
+    envelopeDigest: Buffer.from(facts.envelopeDigest).toString('hex'),
+    epoch: facts.epoch,
+    maximumRuntimeMs: facts.maximumRuntimeMs,
+    phase,
+    ended: ended && { ...ended, resultDigest: ended.resultDigest && Buffer.from(ended.resultDigest).toString('hex') },
+    replaced,
+    cancelled: false,
+  };
+}

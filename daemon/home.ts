@@ -1,0 +1,151 @@
+/*
+ * What runs on this machine now: nothing paired, a pairing under way, or one executor. The owner's command line asks here.
+ */
+import { createActor } from 'xstate';
+import type { ActorRefFrom, InspectionEvent } from 'xstate';
+import type { joiningMachine } from '../machines/pairing/joining.ts';
+import { admitKey } from '../helpers/protocol/signed.ts';
+import type { Core } from './core.ts';
+import { ensureStated } from './descriptor.ts';
+import { Executor } from './executor.ts';
+import { claimDigestOf, Joining, preparedOf } from './joining.ts';
+import type { JoiningWish } from './joining.ts';
+import { OwnerRefused } from './owner.ts';
+import type { PairingState } from './protocol.ts';
+import type { StatedRevision } from './records.ts';
+
+interface Pairing {
+  readonly joining: Joining;
+  readonly actor: ActorRefFrom<typeof joiningMachine>;
+}
+
+/** Pairing or executor of one state folder. */
+export class Home {
+  readonly #core: Core;
+  readonly #inspect: (event: InspectionEvent) => void;
+  #pairing: Pairing | undefined;
+  #lastEnding: PairingState = { state: 'none' };
+  executor: Executor | undefined;
+  /** Called when the executor's machine ends. */
+  ended: () => void = () => undefined;
+
+  constructor(core: Core, inspect: (event: InspectionEvent) => void) {
+    this.#core = core;
+    this.#inspect = inspect;
+  }
+
+  /** Goes on where the records say: an executor works, an unsettled pairing is resumed. */
+  start(): void {
+    const { paired, joining } = this.#core.records.data;
+    if (paired) this.#work();
+    else if (joining) this.#join(undefined);
+  }
+
+  /** Begins a pairing, or tells how the one under way stands. */
+  pair(wish: JoiningWish): PairingState {
+    if (this.#core.standing.paired)
+      throw new OwnerRefused('ALREADY_PAIRED', 'This machine is paired; nessie-executor forget ends that first.');
+    if (!this.#pairing) this.#join(wish);
+    return this.pairingState();
+  }
+
+  /** The person's answer to the claim that they were shown. */
+  answer(answer: 'confirm' | 'reject', claimDigest: string): PairingState {
+    const pairing = this.#need();
+    if (!pairing.joining.claim || claimDigestOf(pairing.joining.claim).toString('hex') !== claimDigest) {
+      throw new OwnerRefused('CLAIM_CHANGED', 'The claim is no longer what you saw; look at it again.');
+    }
+    pairing.actor.send(answer === 'confirm' ? { type: 'claim.confirm', claimDigest } : { type: 'claim.reject' });
+    return this.pairingState();
+  }
+
+  cancel(): PairingState {
+    this.#need().actor.send({ type: 'joining.cancel' });
+    return this.pairingState();
+  }
+
+  get isPairing(): boolean {
+    return this.#pairing !== undefined;
+  }
+
+  /** How the pairing stands, for the owner's eyes. */
+  pairingState(): PairingState {
+    const { paired } = this.#core.records.data;
+    if (paired) return this.#pairedState();
+    if (!this.#pairing) return this.#lastEnding;
+    const { joining, actor } = this.#pairing;
+    const { context } = actor.getSnapshot();
+    const { offer } = this.#core.records.data.joining ?? {};
+    const fingerprint = this.#core.records.data.joining?.fingerprint ?? null;
+    if (!offer || fingerprint === null)
+      return { state: 'sending', fingerprint, attempt: context.attempt, problem: joining.problem };
+    const commandKeyFingerprint = admitKey(Buffer.from(offer.commandKey, 'hex')).fingerprint;
+    if (joining.claim) {
+      const claimDigest = claimDigestOf(joining.claim).toString('hex');
+      return { state: 'claimed', claim: joining.claim, claimDigest, fingerprint, commandKeyFingerprint };
+    }
+    return { state: 'offered', code: offer.code, fingerprint, commandKeyFingerprint, expiresAt: offer.expiresAt };
+  }
+
+  #pairedState(): PairingState {
+    const { paired } = this.#core.records.data;
+    const { rootIdentity } = this.#core.standing;
+    if (!paired || rootIdentity === undefined)
+      throw new OwnerRefused('HELPER_UNAVAILABLE', 'The workspace has not stated its root yet; ask again.');
+    return {
+      state: 'paired',
+      claim: paired.claim,
+      executor: paired.executor,
+      fingerprint: paired.fingerprint,
+      commandKey: Buffer.from(paired.commandKey, 'hex'),
+      rootIdentity: Buffer.from(rootIdentity, 'hex'),
+    };
+  }
+
+  #join(wish: JoiningWish | undefined): void {
+    const core = this.#core;
+    const joining = new Joining({
+      records: core.records,
+      keyStore: () => core.keyStore.client,
+      link: () => core.link.client,
+      stated: () => this.#firstRevision(),
+      wish,
+    });
+    const resumed = preparedOf(core.records.data.joining);
+    const flow = resumed?.flow ?? wish?.flow ?? 'code';
+    const input = { flow, replaces: null, prepared: resumed?.prepared ?? null };
+    const actor = createActor(joining.machine(), { id: 'joining', input, inspect: this.#inspect });
+    this.#pairing = { joining, actor };
+    actor.subscribe({ complete: () => this.#joined(actor.getSnapshot().output) });
+    actor.start();
+  }
+
+  #joined(output: { readonly outcome: string; readonly code: string | null } | undefined): void {
+    this.#pairing = undefined;
+    if (output?.outcome === 'paired') return this.#work();
+    const outcome =
+      (['refused', 'cancelled', 'expired'] as const).find((known) => known === output?.outcome) ?? 'failed';
+    this.#lastEnding = { state: 'ended', outcome, code: output?.code ?? 'PAIRING_FAILED' };
+  }
+
+  async #firstRevision(): Promise<StatedRevision> {
+    const root = await this.#core.root();
+    const { policy } = this.#core.standing;
+    if (!policy)
+      throw new OwnerRefused('REQUEST_INVALID', 'policy.json is not valid; nessie-executor policy check says why.');
+    return ensureStated(this.#core.standing, policy, root);
+  }
+
+  #work(): void {
+    const { paired } = this.#core.records.data;
+    if (!paired) return;
+    this.executor = new Executor(this.#core, paired.executor, this.#inspect);
+    this.executor.actor.subscribe({ complete: () => this.ended() });
+    this.executor.actor.start();
+  }
+
+  #need(): Pairing {
+    if (!this.#pairing) throw new OwnerRefused('NO_PAIRING', 'No pairing is under way.');
+    return this.#pairing;
+  }
+}

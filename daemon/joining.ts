@@ -1,0 +1,346 @@
+/*
+ * Meets the contracts of machines/pairing/joining.ts: this machine's side of a pairing, of either flow. The exact signed bytes
+ * are on disk before the first packet and are what is sent, and sent again.
+ */
+import { randomBytes } from 'node:crypto';
+import type { Low } from 'lowdb';
+import { fromPromise } from 'xstate';
+import type * as z from 'zod';
+import { joiningMachine } from '../machines/pairing/joining.ts';
+import type {
+  AskStanding,
+  DropRequest,
+  Offer,
+  PairingFlow,
+  PersistRequest,
+  PrepareRequest,
+  SavePairing,
+  SendConfirmation,
+  SendEnding,
+  SendRequest,
+  Standing as PairingStanding,
+} from '../machines/pairing/types.ts';
+import type { Refused } from '../machines/values.ts';
+import { signStatement, signStatements } from '../actors/key-store.ts';
+import type { KeyStoreClient } from '../actors/key-store.ts';
+import type { LinkClient } from '../actors/link.ts';
+import { decode, encode } from '../helpers/protocol/codec.ts';
+import { canonicalBytes } from '../helpers/protocol/descriptor.ts';
+import type { PairingId } from '../helpers/protocol/ids.ts';
+import { admitKey, sha256 } from '../helpers/protocol/signed.ts';
+import type { Claim } from '../helpers/protocol/statements.ts';
+import { pairingCalls } from '../server/protocol.ts';
+import type { Paired, PairingCallAnswer } from '../server/protocol.ts';
+import type { JoiningRecord, Records, StatedRevision } from './records.ts';
+
+const ANSWER_MS = 15_000;
+const SIGN_MS = 5000;
+
+type CallName = keyof typeof pairingCalls;
+
+/** What the owner asked for. */
+export type JoiningWish =
+  | { readonly flow: 'code'; readonly machineName: string }
+  | {
+      readonly flow: 'enrolment';
+      readonly machineName: string;
+      readonly requestId: string;
+      readonly challenge: Uint8Array;
+    };
+
+/** What a joining needs and what it changes. */
+export interface JoiningParts {
+  readonly records: Low<Records>;
+  readonly keyStore: () => KeyStoreClient;
+  readonly link: () => LinkClient;
+  /** The first revision, stated before it is sent. */
+  readonly stated: () => Promise<StatedRevision>;
+  readonly wish: JoiningWish | undefined;
+}
+
+/** The control plane refused a pairing call. */
+class CallRefused extends Error {
+  override readonly name = 'CallRefused';
+  readonly code: string;
+
+  constructor(code: string) {
+    super(`control plane refused: ${code}`);
+    this.code = code;
+  }
+}
+
+/** One joining and what it learned on the way. */
+export class Joining {
+  readonly #parts: JoiningParts;
+  #prepared: JoiningRecord | undefined;
+  #paired: Paired | undefined;
+  /** The claim that was fetched last, as the person is shown it. */
+  claim: Claim | undefined;
+  /** Why the last call had no answer; a code of link's own. */
+  problem: string | null = null;
+
+  constructor(parts: JoiningParts) {
+    this.#parts = parts;
+  }
+
+  /** The machine with everything that it asks for. */
+  machine(): typeof joiningMachine {
+    return joiningMachine.provide({
+      actors: {
+        prepareRequest: fromPromise<PrepareRequest['output'], PrepareRequest['input']>(() => this.#prepare()),
+        persistRequest: fromPromise<PersistRequest['output'], PersistRequest['input']>(() => this.#persist()),
+        sendRequest: fromPromise<SendRequest['output'], SendRequest['input']>(() => this.#send()),
+        askStanding: fromPromise<AskStanding['output'], AskStanding['input']>(({ input }) =>
+          this.#ask(input.pairingId as PairingId),
+        ),
+        sendConfirmation: fromPromise<SendConfirmation['output'], SendConfirmation['input']>(({ input }) =>
+          this.#confirm(input),
+        ),
+        sendEnding: fromPromise<SendEnding['output'], SendEnding['input']>(({ input }) => this.#end(input)),
+        savePairing: fromPromise<SavePairing['output'], SavePairing['input']>(() => this.#save()),
+        dropRequest: fromPromise<DropRequest['output'], DropRequest['input']>(({ input }) => this.#drop(input)),
+      },
+    });
+  }
+
+  async #prepare(): Promise<PrepareRequest['output']> {
+    const { wish } = this.#parts;
+    if (!wish) return { refused: true, code: 'REQUEST_NOT_PREPARED' };
+    const keyStore = this.#parts.keyStore();
+    const status = await keyStore.request('keystore.status', {}, { withinMs: SIGN_MS });
+    const publicKey =
+      status.state === 'empty'
+        ? (await keyStore.request('keystore.generate', { purpose: 'machine' }, { withinMs: SIGN_MS })).publicKey
+        : status.publicKey;
+    const stated = await this.#parts.stated();
+    const descriptor = Buffer.from(stated.descriptor, 'base64');
+    const descriptorDigest = sha256(descriptor);
+    const requestId = wish.flow === 'enrolment' ? wish.requestId : `req_${randomBytes(16).toString('hex')}`;
+    const at = Date.now();
+    const proof =
+      wish.flow === 'enrolment'
+        ? ({
+            type: 'machine.enrol',
+            fields: { at, requestId, challenge: wish.challenge, publicKey, descriptorDigest },
+          } as const)
+        : ({
+            type: 'machine.pair-start',
+            fields: { at, requestId, machineName: wish.machineName, publicKey, descriptorDigest },
+          } as const);
+    const [descriptorSigned, proofSigned] = await signStatements(
+      keyStore,
+      [{ type: 'machine.descriptor', fields: { at, revision: stated.revision, descriptorDigest } }, proof],
+      { withinMs: SIGN_MS },
+    );
+    const facts =
+      wish.flow === 'enrolment'
+        ? { requestId, challenge: wish.challenge }
+        : { requestId, machineName: wish.machineName };
+    const body = encode({ ...facts, publicKey, descriptor, descriptorSigned, proof: proofSigned });
+    const { fingerprint } = admitKey(publicKey);
+    this.#prepared = {
+      flow: wish.flow,
+      requestId,
+      body: body.toString('base64'),
+      requestDigest: sha256(body).toString('hex'),
+      fingerprint,
+      offer: null,
+    };
+    return { requestId, requestDigest: this.#prepared.requestDigest, fingerprint };
+  }
+
+  async #persist(): Promise<PersistRequest['output']> {
+    if (!this.#prepared) throw new RangeError('no request was prepared');
+    this.#parts.records.data.joining = this.#prepared;
+    await this.#parts.records.write();
+    return { durable: true };
+  }
+
+  #send(): Promise<SendRequest['output']> {
+    return this.#refusable(async () => {
+      const record = this.#record();
+      const call = record.flow === 'enrolment' ? 'enrol' : 'start';
+      const answer = await this.#call(call, Buffer.from(record.body, 'base64'));
+      const commandKey = admitKey(answer.commandKey);
+      record.offer = {
+        pairing: answer.pairing,
+        code: 'code' in answer ? answer.code : null,
+        commandKey: Buffer.from(commandKey.bytes).toString('hex'),
+        expiresAt: answer.expiresAt,
+      };
+      await this.#parts.records.write();
+      return offerOf(record.offer, commandKey.fingerprint);
+    });
+  }
+
+  async #ask(pairing: PairingId): Promise<PairingStanding> {
+    const poll = await signStatement(
+      this.#parts.keyStore(),
+      'machine.pair-poll',
+      { at: Date.now(), pairing },
+      { withinMs: SIGN_MS },
+    );
+    return this.#standing(await this.#call('poll', encode({ poll })));
+  }
+
+  #confirm({ pairingId, claimDigest }: SendConfirmation['input']): Promise<SendConfirmation['output']> {
+    return this.#refusable(async () => {
+      const fields = {
+        at: Date.now(),
+        pairing: pairingId as PairingId,
+        claimDigest: Buffer.from(claimDigest, 'hex'),
+        answer: 'confirm' as const,
+      };
+      const confirm = await signStatement(this.#parts.keyStore(), 'machine.pair-confirm', fields, {
+        withinMs: SIGN_MS,
+      });
+      return this.#standing(await this.#call('confirm', encode({ confirm })));
+    });
+  }
+
+  async #end({ pairingId, ending }: SendEnding['input']): Promise<SendEnding['output']> {
+    const at = Date.now();
+    const pairing = pairingId as PairingId;
+    if (ending === 'reject' && this.claim) {
+      const fields = { at, pairing, claimDigest: claimDigestOf(this.claim), answer: 'reject' as const };
+      const confirm = await signStatement(this.#parts.keyStore(), 'machine.pair-confirm', fields, {
+        withinMs: SIGN_MS,
+      });
+      await this.#call('confirm', encode({ confirm }));
+    } else {
+      const poll = await signStatement(
+        this.#parts.keyStore(),
+        'machine.pair-poll',
+        { at, pairing },
+        { withinMs: SIGN_MS },
+      );
+      await this.#call('cancel', encode({ poll }));
+    }
+    return { told: true };
+  }
+
+  async #save(): Promise<SavePairing['output']> {
+    const record = this.#record();
+    if (!this.#paired) throw new RangeError('nothing was confirmed');
+    const { executor, commandKey, claim } = this.#paired;
+    this.#parts.records.data.paired = {
+      executor,
+      fingerprint: record.fingerprint,
+      commandKey: Buffer.from(commandKey).toString('hex'),
+      commandKeyRotation: 0,
+      claim,
+      pairedAt: Date.now(),
+    };
+    await this.#parts.records.write();
+    return { durable: true };
+  }
+
+  async #drop({ keepKey }: DropRequest['input']): Promise<DropRequest['output']> {
+    const { data } = this.#parts.records;
+    data.joining = null;
+    if (!keepKey) data.revisions = [];
+    await this.#parts.records.write();
+    if (!keepKey) await this.#parts.keyStore().request('keystore.erase', {}, { withinMs: SIGN_MS });
+    return { dropped: true };
+  }
+
+  #record(): JoiningRecord {
+    const record = this.#parts.records.data.joining;
+    if (!record) throw new RangeError('no request is on disk');
+    return record;
+  }
+
+  #standing(answer: PairingCallAnswer<'poll' | 'confirm'>): PairingStanding {
+    switch (answer.state) {
+      case 'waiting':
+        return { standing: 'waiting' };
+      case 'claimed':
+        this.claim = answer.claim;
+        return {
+          standing: 'claimed',
+          claim: { claimDigest: claimDigestOf(answer.claim).toString('hex'), facts: shown(answer.claim) },
+        };
+      case 'paired':
+        this.#paired = answer.paired;
+        this.claim = answer.paired.claim;
+        return {
+          standing: 'confirmed',
+          executorId: answer.paired.executor,
+          commandKeyFingerprint: admitKey(answer.paired.commandKey).fingerprint,
+        };
+      case 'rejected':
+        return { standing: 'refused', by: 'person' };
+      case 'cancelled':
+        return { standing: 'cancelled', by: 'person' };
+      case 'expired':
+        return { standing: 'expired' };
+    }
+  }
+
+  async #call<Call extends CallName>(call: Call, bytes: Uint8Array): Promise<PairingCallAnswer<Call>> {
+    try {
+      const { status, bytes: answer } = await this.#parts
+        .link()
+        .request('link.call', { call, bytes }, { withinMs: ANSWER_MS });
+      this.problem = null;
+      const value = decode(answer);
+      if (status >= 400 && status < 500 && status !== 429) throw new CallRefused(refusalCode(value));
+      if (status !== 200) throw new Error(`control plane answered ${status}`);
+      const shape: z.ZodType = pairingCalls[call].answer;
+      // The schema of `call` passed; the compiler cannot follow an indexed lookup through parse.
+      return shape.parse(value) as PairingCallAnswer<Call>;
+    } catch (error) {
+      if (!(error instanceof CallRefused)) this.problem = codeOf(error);
+      throw error;
+    }
+  }
+
+  async #refusable<Value>(work: () => Promise<Value>): Promise<Value | Refused> {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof CallRefused) return { refused: true, code: error.code };
+      throw error;
+    }
+  }
+}
+
+/** Digest that a person at the machine confirms: both sides rebuild it from the same facts. */
+export function claimDigestOf(claim: Claim): Buffer {
+  return sha256(canonicalBytes(claim));
+}
+
+/** The flow and request of an earlier start, for the machine's input. */
+export function preparedOf(
+  record: JoiningRecord | null,
+): { flow: PairingFlow; prepared: { requestId: string; requestDigest: string; fingerprint: string } } | undefined {
+  return record
+    ? {
+        flow: record.flow,
+        prepared: { requestId: record.requestId, requestDigest: record.requestDigest, fingerprint: record.fingerprint },
+      }
+    : undefined;
+}
+
+function offerOf(offer: NonNullable<JoiningRecord['offer']>, commandKeyFingerprint: string): Offer {
+  return {
+    pairingId: offer.pairing,
+    digits: offer.code,
+    commandKeyFingerprint,
+    remainingMs: Math.max(0, offer.expiresAt - Date.now()),
+  };
+}
+
+function shown(claim: Claim): Record<string, string> {
+  return { organization: claim.organisationName, team: claim.teamName, scope: claim.scope, label: claim.label };
+}
+
+function refusalCode(value: unknown): string {
+  return typeof value === 'object' && value !== null && 'code' in value && typeof value.code === 'string'
+    ? value.code
+    : 'PAIRING_REFUSED';
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'ANSWER_UNREADABLE';
+}

@@ -1,0 +1,47 @@
+/*
+ * Watches the owner's policy file. Each change is read whole; a file that is being replaced is read again when it settles.
+ */
+import fs from 'node:fs';
+import { watch } from 'chokidar';
+
+const POLICY = 'policy.json';
+const LIMIT_BYTES = 1_048_576;
+
+/** Calls `changed` with the file's text now and after each change; undefined when it cannot be read. Returns how to stop. */
+export async function watchPolicy(
+  folder: string,
+  changed: (text: string | undefined) => void,
+): Promise<() => Promise<void>> {
+  const file = `${folder}/${POLICY}`;
+  let last: string | undefined | null = null;
+  const read = (): void => {
+    const text = readPolicyText(file);
+    if (text === last) return;
+    last = text;
+    changed(text);
+  };
+  read();
+  // The folder is watched, not the file: editors replace files, and a watch on the old one would see nothing.
+  const watcher = watch(`${folder}/.`, { depth: 0, ignoreInitial: true, followSymlinks: false });
+  watcher.on('all', read);
+  await new Promise<void>((resolve) => watcher.once('ready', resolve));
+  read();
+  return () => watcher.close();
+}
+
+/** Text of the policy, or undefined where it is not an ordinary, readable file of sensible size. */
+function readPolicyText(file: string): string | undefined {
+  let descriptor: number;
+  try {
+    descriptor = fs.openSync(file, fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK);
+  } catch {
+    // Absent, unreadable or a link: the answer is that there is no policy, and nothing is permitted.
+    return undefined;
+  }
+  try {
+    const status = fs.fstatSync(descriptor);
+    return status.isFile() && status.size <= LIMIT_BYTES ? fs.readFileSync(descriptor, 'utf8') : undefined;
+  } finally {
+    fs.closeSync(descriptor);
+  }
+}

@@ -1,0 +1,89 @@
+/*
+ * Meets the contracts of machines/daemon with this machine's peers. What happens next is decided by the machine; each actor
+ * here does one thing once.
+ */
+import { fromPromise } from 'xstate';
+import { daemonMachine } from '../machines/daemon/machine.ts';
+import type {
+  Connect,
+  OpenLedger,
+  RecoverPromotion,
+  ReleaseLease,
+  ReportFault,
+  StopGuests,
+} from '../machines/daemon/types.ts';
+import type { Executions } from './executions.ts';
+import type { Ledger } from './ledger/ledger.ts';
+import type { Promotions } from './promotions.ts';
+import type { Sessions } from './session.ts';
+
+/** What the daemon's machine asks for. */
+export interface DaemonParts {
+  readonly promotions: Promotions;
+  readonly sessions: Sessions;
+  readonly executions: Executions;
+  /** Reads the ledger anew. Throws LedgerDamaged. */
+  readonly openLedger: () => Ledger;
+  /** Asked before each handshake: what the machine states of itself must be on disk before it is stated. */
+  readonly prepare: () => Promise<void>;
+  /** A session stands: the lanes begin. */
+  readonly connected: () => void;
+  readonly closeLedger: () => Promise<void>;
+}
+
+/** A journal that only a person can settle. */
+export class JournalNeedsPerson extends Error {
+  override readonly name = 'JournalNeedsPerson';
+}
+
+/** The daemon's machine with everything that it asks for. */
+export function provideDaemon(parts: DaemonParts): typeof daemonMachine {
+  return daemonMachine.provide({
+    actors: {
+      execution: parts.executions.machine(),
+      recoverPromotion: fromPromise<RecoverPromotion['output'], RecoverPromotion['input']>(() =>
+        recoverPromotion(parts),
+      ),
+      openLedger: fromPromise<OpenLedger['output'], OpenLedger['input']>(() => {
+        parts.openLedger();
+        return Promise.resolve({ open: parts.executions.recall() });
+      }),
+      connect: fromPromise<Connect['output'], Connect['input']>(() => connect(parts)),
+      // There is no guest on this platform yet: none runs, so none has to be stopped.
+      stopGuests: fromPromise<StopGuests['output'], StopGuests['input']>(() => Promise.resolve({ stopped: 0 })),
+      reportFault: fromPromise<ReportFault['output'], ReportFault['input']>(() => {
+        const told = parts.sessions.channel !== undefined;
+        parts.sessions.close('the machine is in its error state');
+        return Promise.resolve({ told });
+      }),
+      releaseLease: fromPromise<ReleaseLease['output'], ReleaseLease['input']>(async () => {
+        parts.sessions.close('the daemon stops');
+        await parts.closeLedger();
+        return { released: true };
+      }),
+    },
+  });
+}
+
+async function recoverPromotion({ promotions }: DaemonParts): Promise<RecoverPromotion['output']> {
+  const { outcome } = await promotions.recover();
+  if (outcome === 'needs-attention')
+    throw new JournalNeedsPerson('an earlier promotion waits for a person: nessie-executor repair');
+  return { settled: outcome === 'nothing-to-do' ? 0 : 1 };
+}
+
+async function connect(parts: DaemonParts): Promise<Connect['output']> {
+  await parts.prepare();
+  const session = await parts.sessions.connect();
+  switch (session.verdict) {
+    case 'revoked':
+      return { answer: 'revoked' };
+    case 'ledger-behind':
+    case 'ledger-forked':
+      return { answer: 'state-copied' };
+    case 'online':
+    case 'descriptor-needed':
+      parts.connected();
+      return { answer: 'connected', epoch: session.epoch };
+  }
+}
