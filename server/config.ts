@@ -22,6 +22,8 @@ const settingsSchema = z.strictObject({
   dataFolder: z.string().min(1),
   /** True where a proxy on this machine ends TLS and names the client in X-Forwarded-For. */
   behindProxy: z.boolean().default(false),
+  /** How long sealed arguments and results are kept, in hours. */
+  payloadHours: z.int().min(1).max(720).default(24),
 });
 
 /** What the owner of a control plane decided, checked. */

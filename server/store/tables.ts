@@ -58,8 +58,8 @@ interface AccountTables {
     expiresAt: number;
     usedAt: number | null;
   };
-  /** One counter a bucket; the bucket is a keyed digest, so that no address is stored (N-052). */
-  limits: { bucket: Buffer; windowStart: number; used: number };
+  /** Times of what a limit counted, 8 bytes each; the bucket is a keyed digest, so that no address is stored (N-052). */
+  limits: { bucket: Buffer; hits: Buffer; expiresAt: number };
 }
 
 interface AgentTables {
@@ -103,6 +103,8 @@ interface ExecutorTables {
     publicKey: Buffer | null;
     fingerprint: string | null;
     rotation: number;
+    /** Grows with every grant, share and assignment that changes and with every revision that is confirmed (N-146). */
+    authorizationRevision: number;
     lastSeenAt: number | null;
     createdAt: number;
     createdBy: PersonId;

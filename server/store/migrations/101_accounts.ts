@@ -56,7 +56,7 @@ const tables: Readonly<Record<string, readonly string[]>> = {
     '"expiresAt" @integer not null',
     '"usedAt" @integer',
   ],
-  limits: ['"bucket" @bytes primary key not null', '"windowStart" @integer not null', '"used" @integer not null'],
+  limits: ['"bucket" @bytes primary key not null', '"hits" @bytes not null', '"expiresAt" @integer not null'],
   agents: [
     '"id" text primary key',
     '"organisation" text not null references "organisations" ("id")',
@@ -90,5 +90,6 @@ export const accounts: SchemaChange = {
   up: async (database, types) => {
     await defineTables(database, types, tables);
     await defineIndex(database, 'sessions', ['person']);
+    await defineIndex(database, 'limits', ['expiresAt']);
   },
 };

@@ -17,6 +17,7 @@ const tables: Readonly<Record<string, readonly string[]>> = {
     '"publicKey" @bytes unique',
     '"fingerprint" text',
     '"rotation" @integer not null',
+    '"authorizationRevision" @integer not null',
     '"lastSeenAt" @integer',
     '"createdAt" @integer not null',
     '"createdBy" text not null references "people" ("id")',

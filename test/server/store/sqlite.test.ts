@@ -88,7 +88,7 @@ describe('embedded store', () => {
     await store.write((tx) =>
       tx
         .insertInto('limits')
-        .values({ bucket: Buffer.from([0, 255, 7]), windowStart: 1, used: 1 })
+        .values({ bucket: Buffer.from([0, 255, 7]), hits: Buffer.alloc(8), expiresAt: 1 })
         .execute(),
     );
     const row = await store.read.selectFrom('limits').selectAll().executeTakeFirstOrThrow();
