@@ -75,8 +75,8 @@ export function checkCommand(frame: CommandFrame, known: GateFacts): GateVerdict
   if (!operation) return refuse('envelope', unknownOperation(envelope.operation), facts);
   const owner = checkOwner(envelope, operation, known);
   if (owner) return refuse(owner === 'LOCAL_POLICY_DENIED' ? 'policy' : 'envelope', owner, facts);
-  const parsed = operation.arguments.safeParse(decode(frame.arguments));
-  if (!parsed.success) return refuse('envelope', 'ARGUMENTS_INVALID', facts);
+  const parsed = parseArguments(operation, frame.arguments);
+  if (!parsed) return refuse('envelope', 'ARGUMENTS_INVALID', facts);
   return { permitted: true, command: { envelope, facts, operation, arguments: parsed.data, content: frame.content } };
 }
 

@@ -150,7 +150,10 @@ export class Ledger {
     const lowMark = this.#readLowMark();
     if (segments.length === 0 && lowMark > 0)
       throw new LedgerDamaged('LEDGER_ABSENT', `ledger of ${lowMark} records is gone`);
-    const usable = segments.filter((segment) => this.#readOne(segment));
+    // A crash may have cut the newest segment before its mark was whole: the one before it is still there, or nothing was durable yet.
+    const usable = segments.filter((segment, index) => {
+      return this.#readOne(segment, index === segments.length - 1 && (index > 0 || lowMark === 0));
+    });
     if (this.#count < lowMark)
       throw new LedgerDamaged('LEDGER_CUT', `ledger has ${this.#count} records, ${lowMark} were durable`);
     const newest = usable.at(-1);
@@ -165,12 +168,13 @@ export class Ledger {
     }
   }
 
-  /** Reads one segment; false when a crash cut it before its mark was whole. */
-  #readOne(segment: number): boolean {
+  /** Reads one segment; false when a crash cut it before its mark was whole, where that can be. */
+  #readOne(segment: number, mayBeCut: boolean): boolean {
     const name = this.#segmentName(segment);
     const bytes = readWhole(name);
     const mark = readMark(bytes);
     if (mark === undefined) {
+      if (!mayBeCut) throw new LedgerDamaged('LEDGER_ALTERED', `segment ${segment} does not begin with a mark`);
       fs.unlinkSync(name);
       return false;
     }

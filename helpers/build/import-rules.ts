@@ -218,8 +218,8 @@ export const folders: readonly FolderRule[] = [
   {
     name: 'server/page/',
     files: /^server\/page\//,
-    values: [/^server\/page\//, npm('preact', 'tweetnacl')],
-    types: [/^server\//, protocolFolder],
+    values: [/^server\/page\//, npm('preact', 'tweetnacl', 'diff')],
+    types: [/^server\//, protocolFolder, /^machines\/[^/]+\/types\.ts$/],
     reason: 'it runs in a browser: no Node module and no server code is bundled into it',
   },
   {
@@ -262,7 +262,7 @@ export const folders: readonly FolderRule[] = [
       /^helpers\/table\.ts$/,
       protocolFolder,
       /^server\/protocol\.ts$/,
-      /^helpers\/runtime\/(probe|start)\.ts$/,
+      /^helpers\/runtime\/(probe|start|twins|inspect|configuration|installation|exits|launch-steps)\.ts$/,
       node,
       npm('xstate', 'commander', 'chokidar', 'lowdb', 'pino', 'fs-extra', 'uqr', 'zod', '@modelcontextprotocol/sdk'),
     ],

@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { ControlClock, GAP_LIMIT_MS } from '../../daemon/clock.ts';
+
+const START = 1_800_000_000_000;
+
+/** Clocks that a test sets by hand. */
+function clocks() {
+  const at = { wall: START, running: 1000, boot: 1000 };
+  return { at, sources: { wall: () => at.wall, running: () => at.running, boot: () => at.boot } };
+}
+
+describe('control clock', () => {
+  it("follows the control plane's time, whatever the wall clock is set to", () => {
+    const { at, sources } = clocks();
+    const clock = new ControlClock(sources, 0);
+    clock.anchor(START);
+    at.running += 500;
+    at.boot += 500;
+    at.wall = START - 86_400_000;
+    assert.equal(clock.now(), START + 500);
+    at.wall = START + 365 * 86_400_000;
+    assert.equal(clock.now(), START + 500);
+  });
+
+  it('never goes below the highest time that the ledger has seen', () => {
+    const { at, sources } = clocks();
+    at.wall = START - 86_400_000;
+    assert.equal(new ControlClock(sources, START).now(), START);
+  });
+
+  it('never goes back when a later handshake states an earlier time', () => {
+    const { sources } = clocks();
+    const clock = new ControlClock(sources, 0);
+    clock.anchor(START);
+    const before = clock.now();
+    clock.anchor(START - 60_000);
+    assert.equal(clock.now(), before);
+  });
+
+  it('loses its anchor when the machine slept longer than the limit, and not before', () => {
+    const { at, sources } = clocks();
+    const clock = new ControlClock(sources, 0);
+    assert.equal(clock.isAnchored, false);
+    clock.anchor(START);
+    at.running += 100;
+    at.boot += 100 + GAP_LIMIT_MS;
+    assert.equal(clock.isAnchored, true);
+    at.boot += 1;
+    assert.equal(clock.isAnchored, false);
+    clock.anchor(START);
+    assert.equal(clock.isAnchored, true);
+  });
+});
