@@ -1,0 +1,213 @@
+/*
+ * One promotion, from the approved plan to the new tree or back to the old one. The order of the phases is the protocol; what
+ * holds between them stands in journal.ts.
+ */
+import { closeSync } from 'node:fs';
+import { statx, fsync, syncfs } from '../runtime/native-files.ts';
+import { touchedFolders, syncFolders } from './folder-times.ts';
+import { goBack } from './go-back.ts';
+import { BULK_FILES, goForward } from './go-forward.ts';
+import { CommitUncertain, Journal, discardJournal, journalName } from './journal.ts';
+import type { JournalFile, Prepared } from './journal.ts';
+import { JOURNAL_FORMAT } from './journal-records.ts';
+import type { Begin, Facts, Folder, Staging, Step } from './journal-records.ts';
+import { placeStep } from './place.ts';
+import type { Planned } from './plan.ts';
+import { checkRoom, preflight, shapeOf } from './preflight.ts';
+import { hasLeases, makeStage } from './stage.ts';
+import { discardStage, openStage } from './stage-end.ts';
+import type { Scene } from './stage-end.ts';
+import { stageStep } from './stage-plan.ts';
+import { NativeError } from '../runtime/libc.ts';
+import { Stopped } from './stop.ts';
+import type { StopCode } from './stop.ts';
+import type { Tree } from './tree.ts';
+
+const ITSELF = Buffer.alloc(0);
+
+/** Phases in which a promotion tells how far it is. */
+export type Phase = 'verifying' | 'staging' | 'applying' | 'committing' | 'cleaning';
+
+/** What runs beside an apply: it is told how far things are, lets other requests in, and stops the apply when one of them asked for it. */
+export interface Pace {
+  /** Throws Stopped when the promotion was cancelled and is not committed. */
+  readonly step: (phase: Phase, done: number, total: number) => Promise<void>;
+}
+
+/** Facts of the promotion itself, for its first record. */
+export type Opening = Omit<Begin, 'kind' | 'format' | 'rootIno' | 'rootDev' | 'rootMtimeNs'>;
+
+/** How an apply ended. */
+export type Applied =
+  | { readonly outcome: 'promoted'; readonly kept: readonly string[] }
+  | { readonly outcome: 'refused'; readonly code: StopCode; readonly path: string | undefined }
+  | {
+      readonly outcome: 'rolled-back';
+      readonly code: StopCode;
+      readonly path: string | undefined;
+      readonly kept: readonly string[];
+    };
+
+/** Applies a verified plan, all or restore. Throws only where no way out could be finished: recovery has the word then. */
+export async function apply(
+  scene: Scene,
+  draft: number,
+  opening: Opening,
+  plan: readonly Planned[],
+  pace: Pace,
+): Promise<Applied> {
+  const before: (Facts | null)[] = [];
+  const shape = shapeOf(plan);
+  try {
+    checkRoom(scene.root, plan);
+    for (const planned of plan) {
+      before.push(preflight(scene.root, planned, shape));
+      await pace.step('verifying', before.length, plan.length);
+    }
+  } catch (error) {
+    if (error instanceof Stopped) return { outcome: 'refused', code: error.code, path: error.path };
+    throw error;
+  }
+  const folders = touchedFolders(scene.root, plan);
+  const work = new Promotion(scene, draft, beginOf(scene.root, opening));
+  return work.run(plan, before, folders, pace);
+}
+
+function beginOf(root: number, opening: Opening): Begin {
+  const { ino, dev, mtimeNs } = statx(root, ITSELF);
+  return {
+    kind: 'begin',
+    format: JOURNAL_FORMAT,
+    ...opening,
+    rootIno: ino.toString(),
+    rootDev: dev.toString(),
+    rootMtimeNs: mtimeNs.toString(),
+  };
+}
+
+class Promotion {
+  readonly #scene: Scene;
+  readonly #draft: number;
+  readonly #begin: Begin;
+
+  constructor(scene: Scene, draft: number, begin: Begin) {
+    this.#scene = scene;
+    this.#draft = draft;
+    this.#begin = begin;
+  }
+
+  async run(
+    plan: readonly Planned[],
+    before: readonly (Facts | null)[],
+    folders: readonly Folder[],
+    pace: Pace,
+  ): Promise<Applied> {
+    const journal = Journal.begin(this.#scene.own, this.#begin);
+    let prepared: Prepared | undefined;
+    try {
+      prepared = await this.#prepare(journal, plan, before, folders, pace);
+      await this.#place(prepared, pace);
+      await pace.step('committing', 0, 1);
+      journal.commit({ kind: 'commit', at: Date.now() });
+    } catch (error) {
+      return this.#leave(journal, prepared, error);
+    } finally {
+      journal.close();
+    }
+    await pace.step('cleaning', 0, plan.length);
+    return { outcome: 'promoted', kept: this.#clean(journal, prepared) };
+  }
+
+  /** The new tree is the tree whatever happens here: what cannot be cleaned now is left to the next recovery. */
+  #clean(journal: Journal, prepared: Prepared): readonly string[] {
+    try {
+      return goForward(this.#scene, this.#fileOf(journal), prepared, Date.now()).kept;
+    } catch (error) {
+      if (error instanceof NativeError) return [];
+      throw error;
+    }
+  }
+
+  #fileOf(journal: Journal): JournalFile {
+    return { folder: this.#scene.own, name: journalName(journal.state) };
+  }
+
+  /** Back to the old tree, for whatever reason. A disk that refuses even that throws, and the journal stays for the recovery. */
+  #leave(journal: Journal, prepared: Prepared | undefined, error: unknown): Applied {
+    if (error instanceof CommitUncertain) throw error;
+    const file = this.#fileOf(journal);
+    let kept: readonly string[] = [];
+    if (prepared !== undefined) {
+      kept = goBack(this.#scene, file, prepared).kept;
+    } else {
+      discardStage(this.#scene.root, file, this.#begin, undefined);
+      discardJournal(file);
+    }
+    const reason =
+      error instanceof NativeError ? new Stopped('PROMOTION_IO_FAILURE', undefined, { cause: error }) : error;
+    if (!(reason instanceof Stopped)) throw reason;
+    return { outcome: 'rolled-back', code: reason.code, path: reason.path, kept };
+  }
+
+  /** Stages all new content and enters `prepared`. */
+  async #prepare(
+    journal: Journal,
+    plan: readonly Planned[],
+    before: readonly (Facts | null)[],
+    folders: readonly Folder[],
+    pace: Pace,
+  ): Promise<Prepared> {
+    const { root } = this.#scene;
+    const stage = makeStage(root, this.#begin.stage);
+    try {
+      const staging: Staging = {
+        kind: 'staging',
+        stageIno: statx(stage, ITSELF).ino.toString(),
+        rootMtimeNs: statx(root, ITSELF).mtimeNs.toString(),
+      };
+      journal.append(staging);
+      journal.write();
+      const steps: Step[] = [];
+      const isBulk = plan.filter(({ after }) => after !== null).length >= BULK_FILES;
+      for (const planned of plan) {
+        const { slot, path, change, type } = planned;
+        const after = stageStep({ root, stage, draft: this.#draft, sync: !isBulk }, planned);
+        const step: Step = { kind: 'step', slot, path, change, type, before: before[slot] ?? null, after };
+        journal.append(step);
+        steps.push(step);
+        await pace.step('staging', steps.length, plan.length);
+      }
+      for (const folder of folders) journal.append(folder);
+      if (isBulk) syncfs(stage);
+      else fsync(stage);
+      fsync(root);
+      const leases = hasLeases(stage, steps.length);
+      journal.prepare({ kind: 'prepare', steps: steps.length, folders: folders.length, leases });
+      return { begin: this.#begin, staging, steps, folders, leases };
+    } finally {
+      closeSync(stage);
+    }
+  }
+
+  #stageOf({ stageIno }: Staging): number {
+    const stage = openStage(this.#scene.root, this.#begin.stage, stageIno);
+    if (stage === undefined) throw new Stopped('PROMOTION_CONFLICT');
+    return stage;
+  }
+
+  /** Every step forward, then every touched folder to the disk. */
+  async #place({ staging, steps, leases }: Prepared, pace: Pace): Promise<void> {
+    const { root } = this.#scene;
+    const tree: Tree = { root, stage: this.#stageOf(staging), leases };
+    try {
+      for (const [index, step] of steps.entries()) {
+        placeStep(tree, step);
+        await pace.step('applying', index + 1, steps.length);
+      }
+      syncFolders(root, steps);
+      fsync(tree.stage);
+    } finally {
+      closeSync(tree.stage);
+    }
+  }
+}

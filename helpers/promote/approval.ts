@@ -1,0 +1,125 @@
+/*
+ * Whether a promotion may begin: decided here, from the signed bytes, the owner's folder and our own mark. What `daemon` says
+ * about it counts for nothing.
+ *
+ * THREAT: a `daemon` or `link` that was taken over replays an old approval, passes one for another machine, run or root, or
+ * offers a key of its own (test/helpers/promote/approval.test.ts).
+ */
+import { timingSafeEqual } from 'node:crypto';
+import type { Manifest } from '../files/manifest.ts';
+import { admitKey } from '../protocol/signed.ts';
+import type { AdmittedKey, Signed } from '../protocol/signed.ts';
+import { openStatement } from '../protocol/statements.ts';
+import type { Approval, Opened } from '../protocol/statements.ts';
+import { guardOf } from '../protocol/guarded.ts';
+import type { Mark, Succession } from './mark.ts';
+import type { OwnerConfirmation, OwnerPin, PromoteBody } from './protocol.ts';
+import { fromPathText } from '../protocol/path-text.ts';
+import { Stopped } from './stop.ts';
+
+/** How far the control plane's clock may be ahead of this machine's, in ms. */
+export const CLOCK_AHEAD_MS = 60_000;
+
+/** A change of the command key, signed by both. */
+export type PinRotation = NonNullable<PromoteBody<'promote.apply'>['pinRotation']>;
+
+/** The key that approvals are verified with now, and the change that led to it if it is a new one. */
+export interface CommandKey {
+  readonly key: AdmittedKey;
+  readonly succession: Succession | undefined;
+}
+
+const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
+
+/** Follows the pinned key through the changes that were seen, and one more if it is offered. Throws Stopped, KeyRefused. */
+export function commandKey(pin: OwnerPin, mark: Mark, rotation: PinRotation | undefined): CommandKey {
+  let current = pin.commandKey;
+  for (const { oldKey, newKey } of mark.successions) if (oldKey === current) current = newKey;
+  const key = admitKey(Buffer.from(current, 'hex'));
+  if (rotation === undefined) return { key, succession: undefined };
+  const byOld = opened('control.rotation', key, rotation.current).statement;
+  if (hex(byOld.oldPublicKey) !== current) throw new Stopped('PROMOTION_REJECTED');
+  const next = admitKey(byOld.newPublicKey);
+  opened('control.rotation', next, rotation.next);
+  const samePayload = Buffer.from(rotation.current.payload).equals(rotation.next.payload);
+  if (!samePayload) throw new Stopped('PROMOTION_REJECTED');
+  return { key: next, succession: { oldKey: current, newKey: hex(next.bytes) } };
+}
+
+/** What the checks of an approval compare with. `rootIdentity` is 64 hexadecimal digits, as recomputed here; `now` in ms since the Unix epoch. */
+export interface Circumstances {
+  readonly pin: OwnerPin;
+  readonly mark: Mark;
+  readonly rootIdentity: string;
+  readonly now: number;
+}
+
+/** Opens an approval and checks all of it that does not need the draft. Throws Stopped. */
+export function openApproval(
+  key: AdmittedKey,
+  signed: Signed,
+  circumstances: Circumstances,
+): Opened<'control.approval'> {
+  const { pin, mark, rootIdentity, now } = circumstances;
+  const approval = opened('control.approval', key, signed);
+  const { statement } = approval;
+  if (statement.executor !== pin.executor) throw new Stopped('PROMOTION_REJECTED');
+  if (now + CLOCK_AHEAD_MS < statement.notBefore) throw new Stopped('PROMOTION_REJECTED');
+  if (now >= statement.expiresAt) throw new Stopped('EXPIRED');
+  if (statement.sequence <= mark.sequence || mark.used.includes(statement.promotion)) {
+    throw new Stopped('PROMOTION_REJECTED');
+  }
+  const identities = [hex(statement.rootIdentity), pin.rootIdentity];
+  if (identities.some((identity) => identity !== rootIdentity)) throw new Stopped('PROMOTION_UNSAFE_ROOT');
+  return approval;
+}
+
+function opened<Type extends 'control.approval' | 'control.rotation'>(
+  type: Type,
+  key: AdmittedKey,
+  signed: Signed,
+): Opened<Type> {
+  let result: Opened<Type> | undefined;
+  try {
+    result = openStatement(type, key, signed);
+  } catch (cause) {
+    throw new Stopped('PROMOTION_REJECTED', undefined, { cause });
+  }
+  if (result === undefined) throw new Stopped('PROMOTION_REJECTED');
+  return result;
+}
+
+/** Compares the draft's own manifest with what was approved. Throws Stopped. */
+export function checkManifest(approval: Approval, manifest: Manifest, digest: string): void {
+  if (!timingSafeEqual(Buffer.from(digest, 'hex'), approval.manifestDigest))
+    throw new Stopped('PROMOTION_REVIEW_STALE');
+  if (manifest.run !== approval.run) throw new Stopped('PROMOTION_REJECTED');
+  if (manifest.rootIdentity !== hex(approval.rootIdentity)) throw new Stopped('PROMOTION_UNSAFE_ROOT');
+}
+
+/** Paths, as path text, that a plain approval does not cover. */
+export function guardedPaths(manifest: Manifest): string[] {
+  return manifest.changes.map(({ path }) => path).filter((path) => guardOf(fromPathText(path)) !== undefined);
+}
+
+/** Whether a person at this machine has confirmed what needs it. Throws Stopped, naming the first path that is not covered. */
+export function checkConfirmation(
+  pin: OwnerPin,
+  manifest: Manifest,
+  digest: string,
+  confirmation: OwnerConfirmation | undefined,
+): void {
+  const guarded = guardedPaths(manifest);
+  if (pin.promotion === 'page' && guarded.length === 0) return;
+  const [first] = guarded;
+  const named = first === undefined ? undefined : fromPathText(first);
+  const fits =
+    confirmation !== undefined &&
+    confirmation.run === manifest.run &&
+    confirmation.manifestDigest === digest &&
+    confirmation.rootIdentity === manifest.rootIdentity;
+  if (!fits) throw new Stopped('PROMOTION_CONFIRMATION_REQUIRED', named);
+  const confirmed = new Set(confirmation.guarded);
+  const missing = guarded.find((path) => !confirmed.has(path));
+  if (missing !== undefined) throw new Stopped('PROMOTION_CONFIRMATION_REQUIRED', fromPathText(missing));
+}

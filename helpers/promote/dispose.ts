@@ -1,0 +1,74 @@
+/*
+ * What is left in the stage folder goes away: new content that was not placed, old files that are in the history. A file that
+ * somebody changed, or may be changing, is never dropped: its content is kept in our own folder, or it waits (INVARIANT 8).
+ */
+import { closeSync } from 'node:fs';
+import { NativeError } from '../runtime/libc.ts';
+import { AT_REMOVEDIR, fsync, pwrite, statx, unlinkat } from '../runtime/native-files.ts';
+import { digestDescriptor } from '../files/digest.ts';
+import { kindOf } from '../files/walk.ts';
+import type { Step } from './journal-records.ts';
+import { releaseLease, takeLease, writerWaits } from './lease.ts';
+import { createOwn, hasOwn } from './own-folder.ts';
+import { isSame, openAt, slotName, statusAt } from './tree.ts';
+import type { Tree } from './tree.ts';
+
+const ITSELF = Buffer.alloc(0);
+
+/** What became of one file of the stage folder; `open`: somebody writes to it, or put something into it, and it stays. */
+export type Disposed = 'gone' | 'kept' | 'open';
+
+/** Removes what the stage folder holds for a step. `keep` opens the folder for contents that must not be lost; `unsafe`: no content of this step may be. Throws NativeError. */
+export function disposeOf(tree: Tree, step: Step, keep: () => number, unsafe: boolean): Disposed {
+  const name = slotName(step.slot);
+  const status = statusAt(tree.stage, name);
+  if (status === undefined) return 'gone';
+  return kindOf(status.mode) === 'directory'
+    ? disposeOfFolder(tree.stage, name)
+    : disposeOfFile(tree, step, name, keep, unsafe);
+}
+
+function disposeOfFolder(stage: number, name: Buffer): Disposed {
+  try {
+    unlinkat(stage, name, AT_REMOVEDIR);
+    return 'gone';
+  } catch (error) {
+    if (error instanceof NativeError && error.code === 'ENOTEMPTY') return 'open';
+    throw error;
+  }
+}
+
+function disposeOfFile(tree: Tree, step: Step, name: Buffer, keep: () => number, unsafe: boolean): Disposed {
+  const descriptor = openAt(tree.stage, name);
+  try {
+    const lease = tree.leases ? takeLease(descriptor) : 'unsupported';
+    if (lease === 'in-use') return 'open';
+    const status = statx(descriptor, ITSELF);
+    const known = [step.before, step.after].find((facts) => isSame(status, facts));
+    const kept = (unsafe && known !== step.after) || digestDescriptor(descriptor).sha256 !== known?.sha256;
+    if (kept) copyOut(descriptor, keep(), name.toString());
+    if (lease === 'held' && writerWaits(descriptor)) return 'open';
+    unlinkat(tree.stage, name, 0);
+    if (lease === 'held') releaseLease(descriptor);
+    return kept ? 'kept' : 'gone';
+  } finally {
+    // The lease, where it is still held, ends with the descriptor.
+    closeSync(descriptor);
+  }
+}
+
+/** Copies an open file into a folder of our own, complete and on the disk when it returns, in place of what an earlier, cut copy left. */
+export function copyOut(descriptor: number, folder: number, name: string, sync = true): string {
+  if (hasOwn(folder, name)) unlinkat(folder, Buffer.from(name), 0);
+  const copy = createOwn(folder, name);
+  try {
+    const { sha256 } = digestDescriptor(descriptor, (chunk, offset) => pwrite(copy, chunk, BigInt(offset)));
+    if (sync) {
+      fsync(copy);
+      fsync(folder);
+    }
+    return sha256;
+  } finally {
+    closeSync(copy);
+  }
+}

@@ -1,0 +1,60 @@
+/*
+ * Read leases (fcntl(2), F_SETLEASE): while one is held nobody has the file open or mapped for writing, and whoever asks to
+ * waits. The signal that tells of a waiting writer is ignored; the lease is asked instead.
+ */
+import { NativeError } from '../runtime/libc.ts';
+import { LEASE, getLease, setLease } from '../runtime/native-locks.ts';
+import { digestDescriptor } from '../files/digest.ts';
+
+/** What the file system answered to the wish for a lease. */
+export type LeaseAnswer = 'held' | 'in-use' | 'unsupported';
+
+const UNSUPPORTED: ReadonlySet<string> = new Set(['EINVAL', 'EOPNOTSUPP', 'ENOSYS', 'ENOLCK']);
+
+/** Asks for a read lease on an open file. Throws NativeError for other errors (EACCES: another owner's file). */
+export function takeLease(descriptor: number): LeaseAnswer {
+  try {
+    setLease(descriptor, LEASE.READ);
+    return 'held';
+  } catch (error) {
+    if (error instanceof NativeError && error.code === 'EAGAIN') return 'in-use';
+    if (error instanceof NativeError && UNSUPPORTED.has(error.code)) return 'unsupported';
+    throw error;
+  }
+}
+
+/** Lets a lease go; a writer that waited goes on. */
+export function releaseLease(descriptor: number): void {
+  setLease(descriptor, LEASE.NONE);
+}
+
+/** Whether a writer waits for the file, or came when the lease was broken by force. */
+export function writerWaits(descriptor: number): boolean {
+  return getLease(descriptor) !== LEASE.READ;
+}
+
+/** What `underLease` found: the work was done, or somebody writes to the file, or its content is another. */
+export type UnderLease<Result> =
+  | { readonly found: 'quiet'; readonly result: Result }
+  | { readonly found: 'in-use' }
+  | { readonly found: 'changed' };
+
+/**
+ * Does `work` while nobody writes to an open file whose content is the expected one. `work` gets a question that tells
+ * whether a writer waits by now, and must undo what it did when one does. Without leases the digest alone is compared.
+ */
+export function underLease<Result>(
+  descriptor: number,
+  sha256: string,
+  leases: boolean,
+  work: (writerWaits: () => boolean) => Result,
+): UnderLease<Result> {
+  const answer = leases ? takeLease(descriptor) : 'unsupported';
+  if (answer === 'in-use') return { found: 'in-use' };
+  try {
+    if (digestDescriptor(descriptor).sha256 !== sha256) return { found: 'changed' };
+    return { found: 'quiet', result: work(() => answer === 'held' && writerWaits(descriptor)) };
+  } finally {
+    if (answer === 'held') releaseLease(descriptor);
+  }
+}

@@ -1,0 +1,48 @@
+/*
+ * The process that changes the person's files: one recovery and at most one promotion, then it ends. It is started confined,
+ * with its channel at 3 and the folders that it works between, open, at 4 to 7; it opens nothing by a path but the boot id.
+ */
+import { readFileSync } from 'node:fs';
+import { serve } from '../runtime/serve.ts';
+import { PromoteHandlers } from './handlers.ts';
+import { promoteEvents, promoteRefusals, promoteRequests } from './protocol.ts';
+
+// A lease tells of a waiting writer by this signal, which would end the process; the lease is asked instead.
+process.on('SIGIO', () => undefined);
+
+const bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
+const handlers = new PromoteHandlers({ root: 4, draft: 5, own: 6, owner: 7 }, bootId, (phase, done, total) => {
+  server.tell('promote.progress', { phase, done, total });
+});
+
+const contract = { requests: promoteRequests, events: promoteEvents, refusals: promoteRefusals };
+
+/** Nothing is applied to a root that is not settled, and nothing follows an apply. */
+type Phase = 'unsettled' | 'settled' | 'applying';
+
+const server = serve<typeof contract, Phase>({
+  contract,
+  firstPhase: 'unsettled',
+  table: {
+    'promote.recover': {
+      phases: ['unsettled', 'settled'],
+      times: 'many',
+      handle: () => {
+        const recovered = handlers.recover();
+        server.enter('settled');
+        return recovered;
+      },
+    },
+    'promote.repair': { phases: ['settled'], times: 'once', handle: (body) => handlers.repair(body) },
+    'promote.apply': {
+      phases: ['settled'],
+      times: 'once',
+      handle: (body) => {
+        server.enter('applying');
+        return handlers.apply(body);
+      },
+    },
+    'promote.cancel': { phases: 'any', times: 'many', handle: () => handlers.cancel() },
+  },
+  atEnd: () => handlers.end(),
+});

@@ -1,0 +1,55 @@
+/*
+ * The owner's folder (descriptor 7): the pin and the confirmations, which the owner's command line alone writes. It is read
+ * only; a file that anybody else may write is not believed.
+ */
+import { closeSync } from 'node:fs';
+import { statx } from '../runtime/native-files.ts';
+import { ownerConfirmationSchema, ownerPinSchema } from './protocol.ts';
+import type { OwnerConfirmation, OwnerPin } from './protocol.ts';
+import { UntrustedFile, readTrusted } from './own-folder.ts';
+import type { Trust } from './own-folder.ts';
+import { openFolderAt, statusAt } from './tree.ts';
+
+const ITSELF = Buffer.alloc(0);
+const PIN_LIMIT_BYTES = 65_536;
+const CONFIRMATION_LIMIT_BYTES = 67_108_864;
+const CONFIRMATIONS = Buffer.from('confirmations');
+
+/** TRUST: the folder came as a descriptor from the supervisor, so its owner is the owner; root may write anywhere anyway. */
+function ownerTrust(folder: number): Trust {
+  return { forbiddenMode: 0o022, owners: [statx(folder, ITSELF).uid, 0] };
+}
+
+function readJson(folder: number, name: string, limitBytes: number, trust: Trust): unknown {
+  const content = readTrusted(folder, name, limitBytes, trust);
+  if (content === undefined) return undefined;
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(content));
+  } catch (cause) {
+    throw new UntrustedFile(`${name} is not JSON`, { cause });
+  }
+}
+
+/** The pin, or undefined where this machine was never paired. Throws UntrustedFile for one that cannot be believed. */
+export function readPin(owner: number): OwnerPin | undefined {
+  const value = readJson(owner, 'pin.json', PIN_LIMIT_BYTES, ownerTrust(owner));
+  if (value === undefined) return undefined;
+  const parsed = ownerPinSchema.safeParse(value);
+  if (!parsed.success) throw new UntrustedFile('pin.json has other fields than a pin', { cause: parsed.error });
+  return parsed.data;
+}
+
+/** What the person confirmed on this machine for a manifest, or undefined. Throws UntrustedFile. */
+export function readConfirmation(owner: number, manifestDigest: string): OwnerConfirmation | undefined {
+  if (statusAt(owner, CONFIRMATIONS) === undefined) return undefined;
+  const folder = openFolderAt(owner, CONFIRMATIONS);
+  try {
+    const value = readJson(folder, `${manifestDigest}.json`, CONFIRMATION_LIMIT_BYTES, ownerTrust(owner));
+    if (value === undefined) return undefined;
+    const parsed = ownerConfirmationSchema.safeParse(value);
+    if (!parsed.success) throw new UntrustedFile('a confirmation has other fields', { cause: parsed.error });
+    return parsed.data;
+  } finally {
+    closeSync(folder);
+  }
+}

@@ -1,0 +1,114 @@
+/*
+ * From the manifest to the steps of a promotion, in an order in which every step finds its folder: deletions from the leaves
+ * up, then folders from the root down, then new files, then changed ones. Undone in reverse.
+ */
+import type { IndexState } from '../files/draft-index.ts';
+import type { Change, Manifest } from '../files/manifest.ts';
+import { fromPathText } from '../protocol/path-text.ts';
+import { splitPath } from '../files/walk.ts';
+import { Stopped } from './stop.ts';
+import { STAGE_PREFIX } from './tree.ts';
+
+/** One side of a change; `mode` holds permission bits, `sha256` is empty for a folder. */
+export interface Side {
+  readonly mode: number;
+  readonly bytes: number;
+  readonly sha256: string;
+}
+
+/** One step before anything was looked at; `content` is the draft's content file, 0 where the host's own content stays. */
+export interface Planned {
+  readonly slot: number;
+  readonly path: Buffer;
+  readonly change: Change['kind'];
+  readonly type: Change['type'];
+  readonly before: Side | null;
+  readonly after: Side | null;
+  readonly content: number;
+}
+
+/** Most changes of one promotion. */
+export const CHANGE_LIMIT = 200_000;
+
+const ranks = { deleted: 0, directory: 1, created: 2, modified: 3 } as const;
+
+function rankOf(change: Change): number {
+  return change.kind === 'created' && change.type === 'directory' ? ranks.directory : ranks[change.kind];
+}
+
+/** Orders the changes of a manifest into steps and refuses lists that contradict themselves. Throws Stopped. */
+export function planOf(manifest: Manifest, draft: IndexState): Planned[] {
+  if (manifest.changes.length === 0) throw new Stopped('PROMOTION_MANIFEST_INVALID');
+  if (manifest.changes.length > CHANGE_LIMIT) throw new Stopped('PROMOTION_REJECTED');
+  const rows = manifest.changes.map((change) => ({ change, path: fromPathText(change.path), rank: rankOf(change) }));
+  checkLimits(rows);
+  checkTree(rows);
+  rows.sort((one, two) => {
+    if (one.rank !== two.rank) return one.rank - two.rank;
+    const order = Buffer.compare(one.path, two.path);
+    return one.rank === ranks.deleted ? -order : order;
+  });
+  return rows.map(({ change, path }, slot) => ({
+    slot,
+    path,
+    change: change.kind,
+    type: change.type,
+    before: sideOf(change.before),
+    after: sideOf(change.after),
+    content: contentOf(draft, path),
+  }));
+}
+
+interface Row {
+  readonly change: Change;
+  readonly path: Buffer;
+}
+
+function sideOf(side: Change['after']): Side | null {
+  if (side === null) return null;
+  const mode = Number.parseInt(side.mode, 8);
+  return 'sha256' in side ? { mode, bytes: side.bytes, sha256: side.sha256 } : { mode, bytes: 0, sha256: '' };
+}
+
+function contentOf(draft: IndexState, path: Buffer): number {
+  const now = draft.entries.get(path.toString('latin1'))?.now;
+  return now?.type === 'file' ? now.content : 0;
+}
+
+/** Modes that no approval can give (N-528, S-153), and names that are ours. */
+function checkLimits(rows: readonly Row[]): void {
+  for (const { change, path } of rows) {
+    if (splitPath(path)[0]?.toString('latin1').startsWith(STAGE_PREFIX))
+      throw new Stopped('PROMOTION_UNSAFE_PATH', path);
+    const after = sideOf(change.after);
+    if (after === null) continue;
+    const before = sideOf(change.before);
+    const opensToAll = (after.mode & 0o002) !== 0 && ((before?.mode ?? 0) & 0o002) === 0;
+    const closedFolder = change.type === 'directory' && (after.mode & 0o700) !== 0o700;
+    if (after.mode > 0o777 || opensToAll || closedFolder) throw new Stopped('PROMOTION_MANIFEST_INVALID', path);
+  }
+}
+
+/** Refuses new names that a file system without case or with normal forms would take for one, and files with something below them (S-146, S-149). */
+function checkTree(rows: readonly Row[]): void {
+  const added = new Map<string, Row>();
+  const removed = new Set<string>();
+  const folded = new Set<string>();
+  for (const row of rows) {
+    const key = row.path.toString('latin1');
+    if (row.change.kind === 'deleted') removed.add(key);
+    else added.set(key, row);
+    if (row.change.kind === 'deleted') continue;
+    const form = row.change.path.normalize('NFC').toLowerCase();
+    if (folded.has(form)) throw new Stopped('PROMOTION_MANIFEST_INVALID', row.path);
+    folded.add(form);
+  }
+  for (const { path } of added.values()) {
+    const slash = path.lastIndexOf(0x2f);
+    if (slash === -1) continue;
+    const parent = path.subarray(0, slash).toString('latin1');
+    const above = added.get(parent);
+    const hasFolder = above === undefined ? !removed.has(parent) : above.change.type === 'directory';
+    if (!hasFolder) throw new Stopped('PROMOTION_MANIFEST_INVALID', path);
+  }
+}

@@ -1,0 +1,132 @@
+/*
+ * Everything that can be known before the first change: each path walked from the root's descriptor, each file that will go
+ * away compared with what was reviewed, each new name free, room for all of it. What fails here has changed nothing.
+ */
+import { closeSync } from 'node:fs';
+import { ATTRIBUTE, statx } from '../runtime/native-files.ts';
+import type { FileStatus } from '../runtime/native-files.ts';
+import { fstatfs } from '../runtime/native-folders.ts';
+import { digestDescriptor } from '../files/digest.ts';
+import { kindOf } from '../files/walk.ts';
+import type { Facts } from './journal-records.ts';
+import { ownUid } from './own-folder.ts';
+import { folderOf } from './folder-times.ts';
+import type { Planned, Side } from './plan.ts';
+import { Stopped, stopFor } from './stop.ts';
+import { atPlace, factsOf, isSame, namesIn, openAt, openFolderAt, statusAt } from './tree.ts';
+import type { Place } from './tree.ts';
+
+const ITSELF = Buffer.alloc(0);
+const OWNER_WRITES = 0o200;
+const OWNER_WRITES_AND_SEARCHES = 0o300;
+/** Space and inodes that a promotion leaves free. */
+const RESERVE_BYTES = 16_777_216n;
+const RESERVE_INODES = 64n;
+
+/** What a plan changes, for questions about neighbours; keys are path bytes as latin1. */
+export interface Shape {
+  readonly made: ReadonlySet<string>;
+  readonly gone: ReadonlySet<string>;
+}
+
+const keyOf = (path: Buffer): string => path.toString('latin1');
+
+/** Folders that a plan makes and paths that it takes away. */
+export function shapeOf(plan: readonly Planned[]): Shape {
+  const made = plan.filter(({ change, type }) => change === 'created' && type === 'directory');
+  const gone = plan.filter(({ change }) => change === 'deleted');
+  return { made: new Set(made.map(({ path }) => keyOf(path))), gone: new Set(gone.map(({ path }) => keyOf(path))) };
+}
+
+/** Checks one planned step and returns the facts of the file that it takes away, or null. Throws Stopped. */
+export function preflight(root: number, planned: Planned, shape: Shape): Facts | null {
+  const { path, before } = planned;
+  try {
+    if (before === null) {
+      checkFree(root, path, shape);
+      return null;
+    }
+    return atPlace(root, path, (place) => {
+      checkFolder(place, path);
+      return planned.type === 'directory'
+        ? checkOldFolder(place, path, before, shape)
+        : checkOldFile(place, path, before);
+    });
+  } catch (error) {
+    throw stopFor(error, path);
+  }
+}
+
+/** The folder that a name moves in or out of: the owner's, writable, not frozen by an attribute. */
+function checkFolder({ folder }: Place, path: Buffer): void {
+  const status = statx(folder, ITSELF);
+  const writable = (status.mode & OWNER_WRITES_AND_SEARCHES) === OWNER_WRITES_AND_SEARCHES;
+  if (status.uid !== ownUid() || !writable || isFrozen(status)) throw new Stopped('PROMOTION_UNSAFE_PATH', path);
+}
+
+function isFrozen({ attributes }: FileStatus): boolean {
+  return (attributes & (ATTRIBUTE.IMMUTABLE | ATTRIBUTE.APPEND)) !== 0n;
+}
+
+function checkFree(root: number, path: Buffer, { made, gone }: Shape): void {
+  if (made.has(keyOf(folderOf(path)))) return;
+  atPlace(root, path, (place) => {
+    checkFolder(place, path);
+    const isFree = statusAt(place.folder, place.name) === undefined || gone.has(keyOf(path));
+    if (!isFree) throw new Stopped('PROMOTION_CONFLICT', path);
+  });
+}
+
+/** Rules for whatever is taken away: the owner's own, one name, on the root's mount, not frozen; and as it was reviewed. */
+function checkOld({ folder, name }: Place, path: Buffer, before: Side, kind: 'file' | 'directory'): FileStatus {
+  const status = statusAt(folder, name);
+  if (status === undefined) throw new Stopped('PROMOTION_CONFLICT', path);
+  const isSafe =
+    kindOf(status.mode) === kind &&
+    status.mountId === statx(folder, ITSELF).mountId &&
+    status.uid === ownUid() &&
+    !isFrozen(status) &&
+    (kind === 'directory' || status.nlink === 1);
+  if (!isSafe) throw new Stopped('PROMOTION_UNSAFE_PATH', path);
+  if ((status.mode & 0o7777) !== before.mode) throw new Stopped('PROMOTION_CONFLICT', path);
+  if ((status.mode & OWNER_WRITES) === 0) throw new Stopped('PROMOTION_UNSAFE_PATH', path);
+  return status;
+}
+
+function checkOldFile(place: Place, path: Buffer, before: Side): Facts {
+  const status = checkOld(place, path, before, 'file');
+  if (Number(status.size) !== before.bytes) throw new Stopped('PROMOTION_CONFLICT', path);
+  const descriptor = openAt(place.folder, place.name);
+  try {
+    const facts = factsOf(status, before.sha256);
+    if (!isSame(statx(descriptor, ITSELF), facts)) throw new Stopped('PROMOTION_CONFLICT', path);
+    if (digestDescriptor(descriptor).sha256 !== before.sha256) throw new Stopped('PROMOTION_CONFLICT', path);
+    return facts;
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** A folder that goes away must hold nothing but what goes away with it: hidden and ignored files are the person's too. */
+function checkOldFolder(place: Place, path: Buffer, before: Side, { gone }: Shape): Facts {
+  const status = checkOld(place, path, before, 'directory');
+  const descriptor = openFolderAt(place.folder, place.name);
+  try {
+    for (const name of namesIn(descriptor)) {
+      const child = Buffer.concat([path, Buffer.from('/'), name]);
+      if (!gone.has(keyOf(child))) throw new Stopped('PROMOTION_CONFLICT', child);
+    }
+    return factsOf(status, '');
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Whether the file system takes all new files at once beside all old ones. Throws Stopped. */
+export function checkRoom(root: number, plan: readonly Planned[]): void {
+  const added = plan.filter(({ after }) => after !== null);
+  const bytes = added.reduce((sum, { after }) => sum + BigInt(after?.bytes ?? 0), 0n);
+  const { availableBytes, totalInodes, freeInodes } = fstatfs(root);
+  const hasInodes = totalInodes === 0n || freeInodes >= BigInt(added.length) + RESERVE_INODES;
+  if (availableBytes < bytes + RESERVE_BYTES || !hasInodes) throw new Stopped('PROMOTION_IO_FAILURE');
+}

@@ -1,0 +1,106 @@
+/*
+ * Settles what an earlier promotion left, before anything else is done with the root. It decides by the state of the journal
+ * (journal.ts) and by the tree, and may itself be cut and begun again at any point.
+ */
+import { rootIdentity } from '../files/root.ts';
+import { CodecError } from '../protocol/codec.ts';
+import { NativeError } from '../runtime/libc.ts';
+import { statx } from '../runtime/native-files.ts';
+import { goBack } from './go-back.ts';
+import { goForward } from './go-forward.ts';
+import { discardJournal, findJournal, journalName, readJournal } from './journal.ts';
+import type { FoundJournal, JournalFile } from './journal.ts';
+import { JournalDamaged } from './journal-records.ts';
+import type { Begin } from './journal-records.ts';
+import { UntrustedFile } from './own-folder.ts';
+import { forgetResting, keptPaths, KEPT_LIMIT, RestingFolder, restingIds } from './resting-place.ts';
+import { discardStage } from './stage-end.ts';
+import type { Scene } from './stage-end.ts';
+import { STAGE_PREFIX, namesIn } from './tree.ts';
+import type { PromoteReply } from './protocol.ts';
+
+/** What a recovery found and did. */
+export type Recovered = PromoteReply<'promote.recover'>;
+
+/** Where and when a recovery happens; `bootId` is the kernel's, `now` in ms since the Unix epoch. */
+export interface Moment {
+  readonly bootId: string;
+  readonly now: number;
+}
+
+/** Errors that leave the journal for a person: it cannot be believed, or the disk refuses. */
+export function needsPerson(error: unknown): boolean {
+  return [JournalDamaged, UntrustedFile, NativeError, CodecError].some((kind) => error instanceof kind);
+}
+
+/** Settles the active journal, then what waited; what only a person can settle is told and left as it is. */
+export function recover(scene: Scene, moment: Moment): Recovered {
+  try {
+    const active = settleActive(scene, moment);
+    settleWaiting(scene, moment);
+    const conflicts = restingIds(scene.own, 'attention').flatMap((id) => keptPaths(scene.own, 'attention', id));
+    const attention = restingIds(scene.own, 'attention').length > 0;
+    return { outcome: attention ? 'needs-attention' : active, conflicts: conflicts.slice(0, KEPT_LIMIT) };
+  } catch (error) {
+    if (needsPerson(error)) return { outcome: 'needs-attention', conflicts: [] };
+    throw error;
+  }
+}
+
+function settleActive(scene: Scene, moment: Moment): 'nothing-to-do' | 'rolled-back' | 'cleaned' {
+  const found = findJournal(scene.own);
+  if (found === undefined) return 'nothing-to-do';
+  const file: JournalFile = { folder: scene.own, name: journalName(found.state) };
+  const begin = found.state === 'staging' ? found.begin : found.prepared.begin;
+  if (begin !== undefined) checkOrigin(scene.root, begin, moment.bootId);
+  return settle(scene, file, found, moment);
+}
+
+function settle(scene: Scene, file: JournalFile, found: FoundJournal, moment: Moment): 'rolled-back' | 'cleaned' {
+  if (found.state === 'staging') {
+    if (found.begin !== undefined) discardStage(scene.root, file, found.begin, found.staging);
+    else if (hasStage(scene.root)) throw new JournalDamaged('a stage folder without its record');
+    discardJournal(file);
+    return 'rolled-back';
+  }
+  if (found.state === 'prepared') {
+    goBack(scene, file, found.prepared);
+    return 'rolled-back';
+  }
+  goForward(scene, file, found.prepared, moment.now);
+  return 'cleaned';
+}
+
+/**
+ * THREAT: a state folder that was copied from another machine, or whose root was replaced, would have its journal played
+ * against files that it never described (S-164). The root's identity is recomputed; within one boot its device must agree too.
+ */
+function checkOrigin(root: number, begin: Begin, bootId: string): void {
+  const status = statx(root, Buffer.alloc(0));
+  const isRoot = rootIdentity(root).toString('hex') === begin.rootIdentity && status.ino.toString() === begin.rootIno;
+  const isDevice = begin.bootId !== bootId || status.dev.toString() === begin.rootDev;
+  if (!isRoot || !isDevice) throw new JournalDamaged('a journal of another root');
+}
+
+function hasStage(root: number): boolean {
+  return namesIn(root).some((name) => name.toString('latin1').startsWith(STAGE_PREFIX));
+}
+
+function settleWaiting(scene: Scene, moment: Moment): void {
+  for (const id of restingIds(scene.own, 'waiting')) {
+    const folder = new RestingFolder(scene.own, 'waiting', id);
+    try {
+      const file: JournalFile = { folder: folder.open(), name: 'journal' };
+      if (folder.has('journal')) {
+        const found = readJournal(file.folder, file.name, 'committed');
+        if (found.state === 'committed') {
+          checkOrigin(scene.root, found.prepared.begin, moment.bootId);
+          if (goForward(scene, file, found.prepared, moment.now).open) continue;
+        }
+      }
+    } finally {
+      folder.close();
+    }
+    forgetResting(scene.own, 'waiting', id);
+  }
+}

@@ -1,0 +1,145 @@
+/*
+ * The stage folder: one 0700 folder at the top of the root, so that every new file is on the root's own mount before the
+ * first name of the person changes. A file gets its name there only when it is whole.
+ */
+import { closeSync, constants } from 'node:fs';
+import { NativeError } from '../runtime/libc.ts';
+import {
+  AT_REMOVEDIR,
+  O_TMPFILE,
+  RESOLVE_STRICT,
+  fchmod,
+  fchown,
+  fgetxattr,
+  flistxattr,
+  fsetxattr,
+  fsync,
+  linkDescriptor,
+  mkdirat,
+  openat2,
+  pwrite,
+  statx,
+  unlinkat,
+} from '../runtime/native-files.ts';
+import { digestDescriptor } from '../files/digest.ts';
+import type { Facts } from './journal-records.ts';
+import { takeLease } from './lease.ts';
+import type { Side } from './plan.ts';
+import { Stopped } from './stop.ts';
+import { factsOf, openFolderAt, slotName } from './tree.ts';
+
+const ITSELF = Buffer.alloc(0);
+
+/** Makes the stage folder and returns it open. Throws NativeError. */
+export function makeStage(root: number, name: string): number {
+  mkdirat(root, Buffer.from(name), 0o700);
+  const stage = openFolderAt(root, Buffer.from(name));
+  // A umask can only have narrowed the mode; a folder without its owner's rights could not be used or removed.
+  fchmod(stage, 0o700);
+  return stage;
+}
+
+/** Removes the empty stage folder. Throws NativeError ENOTEMPTY. */
+export function removeStage(root: number, name: string): void {
+  unlinkat(root, Buffer.from(name), AT_REMOVEDIR);
+}
+
+/** Where the content of a new file comes from: an open file, the code for content that is not the expected one, and the file it will replace. */
+export interface Source {
+  readonly descriptor: number;
+  readonly mismatch: 'PROMOTION_REVIEW_STALE' | 'PROMOTION_CONFLICT';
+  readonly replaces: number | undefined;
+}
+
+/** Copies approved content into the stage folder, hashing what it copies. `sync` is false where one syncfs of the whole stage follows. Throws Stopped, NativeError. */
+export function stageFile(stage: number, slot: number, source: Source, side: Side, path: Buffer, sync: boolean): Facts {
+  const unnamed = openUnnamed(stage);
+  const descriptor = unnamed ?? openNamed(stage, slot);
+  try {
+    copyApproved(descriptor, source, side, path);
+    if (source.replaces !== undefined) keepBelongings(source.replaces, descriptor, path);
+    fchmod(descriptor, side.mode);
+    if (sync) fsync(descriptor);
+    if (unnamed !== undefined) linkDescriptor(descriptor, stage, slotName(slot));
+    return factsOf(statx(descriptor, ITSELF), side.sha256);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** A file without a name vanishes by itself when this process dies; undefined on a file system that has none. */
+function openUnnamed(stage: number): number | undefined {
+  try {
+    return openat2(stage, Buffer.from('.'), {
+      flags: O_TMPFILE | constants.O_RDWR,
+      mode: 0o600,
+      resolve: RESOLVE_STRICT,
+    });
+  } catch (error) {
+    if (error instanceof NativeError && ['EOPNOTSUPP', 'EISDIR', 'EINVAL'].includes(error.code)) return undefined;
+    throw error;
+  }
+}
+
+function openNamed(stage: number, slot: number): number {
+  const flags = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
+  return openat2(stage, slotName(slot), { flags, mode: 0o600, resolve: RESOLVE_STRICT });
+}
+
+function copyApproved(descriptor: number, source: Source, side: Side, path: Buffer): void {
+  const copied = digestDescriptor(source.descriptor, (chunk, offset) => {
+    // A source that grows while it is read would otherwise be copied until the disk is full.
+    if (offset + chunk.length > side.bytes) throw new Stopped(source.mismatch, path);
+    pwrite(descriptor, chunk, BigInt(offset));
+  });
+  if (copied.sha256 !== side.sha256 || copied.bytes !== side.bytes) throw new Stopped(source.mismatch, path);
+}
+
+/** Attributes that the new file takes over; `security.capability` would be a right that nobody approved. */
+const KEPT_ATTRIBUTES = /^(?:user\.|system\.posix_acl_access$)/;
+
+/** Group and attributes of the file that is replaced: kept, or the promotion is refused, never lost in silence (S-172). */
+function keepBelongings(replaced: number, descriptor: number, path: Buffer): void {
+  const [old, fresh] = [statx(replaced, ITSELF), statx(descriptor, ITSELF)];
+  try {
+    if (old.gid !== fresh.gid) fchown(descriptor, -1, old.gid);
+    for (const name of attributesOf(replaced)) fsetxattr(descriptor, name, fgetxattr(replaced, name));
+  } catch (cause) {
+    throw new Stopped('PROMOTION_UNSAFE_PATH', path, { cause });
+  }
+}
+
+function attributesOf(descriptor: number): Buffer[] {
+  try {
+    return flistxattr(descriptor).filter((name) => KEPT_ATTRIBUTES.test(name.toString('latin1')));
+  } catch (error) {
+    if (error instanceof NativeError && error.code === 'EOPNOTSUPP') return [];
+    throw error;
+  }
+}
+
+/** Makes a new folder in the stage folder, with its final mode. Throws NativeError. */
+export function stageFolder(stage: number, slot: number, mode: number, sync: boolean): Facts {
+  mkdirat(stage, slotName(slot), 0o700);
+  const descriptor = openFolderAt(stage, slotName(slot));
+  try {
+    fchmod(descriptor, mode);
+    if (sync) fsync(descriptor);
+    return factsOf(statx(descriptor, ITSELF), '');
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Whether the root's file system gives leases, tried on a file that nobody else can know. `freeSlot` is one that no step has. */
+export function hasLeases(stage: number, freeSlot: number): boolean {
+  const unnamed = openUnnamed(stage);
+  const descriptor = unnamed ?? openNamed(stage, freeSlot);
+  try {
+    // We hold it open for writing ourselves: where leases exist the answer is that it is in use.
+    return takeLease(descriptor) !== 'unsupported';
+  } finally {
+    closeSync(descriptor);
+    if (unnamed === undefined) unlinkat(stage, slotName(freeSlot), 0);
+  }
+}

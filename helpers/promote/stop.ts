@@ -1,0 +1,46 @@
+import { NativeError } from '../runtime/libc.ts';
+import { toPathText } from '../protocol/path-text.ts';
+import type { FailureCode } from '../protocol/operations.ts';
+import { PathRefused, WalkRefused } from '../files/walk.ts';
+
+/** The reasons with which a promotion ends before its commit; a part of the wire's failure codes. */
+export type StopCode = Extract<FailureCode, `PROMOTION_${string}` | 'CANCELLED' | 'EXPIRED'>;
+
+/** A promotion that ends before its commit: what is placed goes back. `path` is path text below the root. */
+export class Stopped extends Error {
+  override readonly name = 'Stopped';
+  readonly code: StopCode;
+  readonly path: string | undefined;
+
+  constructor(code: StopCode, path?: Buffer, options?: ErrorOptions) {
+    super(code, options);
+    this.code = code;
+    this.path = path === undefined ? undefined : toPathText(path);
+  }
+}
+
+/** Refusals of the kernel that speak of the path, not of the disk. */
+const UNSAFE: ReadonlySet<string> = new Set([
+  'ELOOP',
+  'EXDEV',
+  'ENOTDIR',
+  'EISDIR',
+  'EACCES',
+  'EPERM',
+  'ENAMETOOLONG',
+  'ENXIO',
+]);
+const CHANGED: ReadonlySet<string> = new Set(['ENOENT', 'EEXIST', 'ENOTEMPTY', 'ESTALE']);
+
+/** Gives an error of a step its reason; a bug stays what it is. */
+export function stopFor(error: unknown, path: Buffer): unknown {
+  if (error instanceof PathRefused) return new Stopped('PROMOTION_UNSAFE_PATH', path, { cause: error });
+  if (error instanceof WalkRefused) {
+    const gone = error.reason === 'missing' || error.reason === 'changing';
+    return new Stopped(gone ? 'PROMOTION_CONFLICT' : 'PROMOTION_UNSAFE_PATH', path, { cause: error });
+  }
+  if (!(error instanceof NativeError)) return error;
+  if (UNSAFE.has(error.code)) return new Stopped('PROMOTION_UNSAFE_PATH', path, { cause: error });
+  if (CHANGED.has(error.code)) return new Stopped('PROMOTION_CONFLICT', path, { cause: error });
+  return new Stopped('PROMOTION_IO_FAILURE', path, { cause: error });
+}
