@@ -16,16 +16,12 @@ import path from 'node:path';
 import { StartRefusal } from './configuration.ts';
 import { AT_FDCWD, openat2, RESOLVE } from './native-files.ts';
 import { tryLock } from './native-locks.ts';
+import { slotName } from './slots.ts';
 
 /** Folders below the state folder. */
 export const STATE_FOLDERS = ['run', 'audit', 'daemon', 'key-store', 'drafts', 'promote'] as const;
 /** One of them. */
 export type StateFolder = (typeof STATE_FOLDERS)[number];
-
-/** Name of a slot's folder below `drafts/`. */
-export function slotName(slot: number): string {
-  return slot.toString(16).padStart(8, '0');
-}
 
 const FOLDER = fs.constants.O_RDONLY | fs.constants.O_DIRECTORY;
 

@@ -3,7 +3,8 @@ import fs from 'node:fs';
 import { StartRefusal, type Configuration } from '../runtime/configuration.ts';
 import { listenAt, unixSocket } from '../runtime/native-sockets.ts';
 import type { Confined, DescriptorSource } from '../runtime/privileges.ts';
-import { openBelow, openFolder, openStateFolder, slotName, type StateFolders } from '../runtime/state-folder.ts';
+import { openBelow, openFolder, openStateFolder, type StateFolders } from '../runtime/state-folder.ts';
+import { slotName } from '../runtime/slots.ts';
 import { userOf, type User } from '../runtime/users.ts';
 import { TABLE } from '../table.ts';
 
@@ -110,15 +111,4 @@ export function descriptorFor(
   };
   if (source === 'null device') throw new Error('the null device is opened by launch');
   return sources[source]();
-}
-
-/** Device and inode of the folders that no root may contain, equal or lie below: `dev:ino` as Node's Stats tell them, joined by commas. */
-export function forbiddenFolders(channels: Channels, installation: string): string {
-  const { stateDir, configDir } = channels.configuration;
-  return [stateDir, configDir, installation]
-    .map((folder) => {
-      const { dev, ino } = fs.statSync(folder, { bigint: true });
-      return `${dev}:${ino}`;
-    })
-    .join(',');
 }

@@ -13,6 +13,7 @@ import path from 'node:path';
 
 import { readConfiguration, StartRefusal } from '../runtime/configuration.ts';
 import { isViolation, meaningOf, type Exit } from '../runtime/exits.ts';
+import { forbiddenFolders } from '../runtime/forbidden-folders.ts';
 import { copyForOtherUsers, InstallationError, readInstallation, type Installation } from '../runtime/installation.ts';
 import { keepCapabilities } from '../runtime/root.ts';
 import type { RowName } from '../runtime/privileges.ts';
@@ -20,7 +21,7 @@ import { startRow, type Started } from '../runtime/start.ts';
 import { clearLeftovers } from '../runtime/state-folder.ts';
 import { userOf } from '../runtime/users.ts';
 import { TABLE } from '../table.ts';
-import { descriptorFor, forbiddenFolders, makeListeners, openChannels, type Channels } from './channels.ts';
+import { descriptorFor, makeListeners, openChannels, type Channels } from './channels.ts';
 import { decodeOrder, encodeReport, RecordReader, type Order, type OrderRefusal, type Report } from './request.ts';
 import { afterEnding, NO_ENDINGS, type Endings } from './restart.ts';
 
@@ -48,7 +49,7 @@ class Supervisor {
   constructor(installation: Installation, channels: Channels) {
     this.#installation = installation;
     this.#channels = channels;
-    this.#forbidden = forbiddenFolders(channels, installation.folder);
+    this.#forbidden = forbiddenFolders(channels.configuration, installation);
   }
 
   /** Starts the daemon, then every other long-lived row; resolves with the daemon's end. */
