@@ -90,6 +90,17 @@ export function checkStart(
   return isPermittedNow(facts.operation, known) ? undefined : 'LOCAL_POLICY_DENIED';
 }
 
+/** Arguments that the operation's schema passed; undefined for bytes that are none. */
+function parseArguments(operation: Operation, bytes: Uint8Array): { readonly data: unknown } | undefined {
+  try {
+    const parsed = operation.arguments.safeParse(decode(bytes));
+    return parsed.success ? parsed : undefined;
+  } catch {
+    // Signed bytes that are not msgpack are arguments of another shape, no more and no less.
+    return undefined;
+  }
+}
+
 function refuse(
   gate: 'envelope' | 'policy' | 'ledger',
   code: EnvelopeRefusal | MachineRefusal,

@@ -86,6 +86,8 @@ export class Joining {
   /** The machine with everything that it asks for. */
   machine(): typeof joiningMachine {
     return joiningMachine.provide({
+      // The owner's request is refused before it becomes an event; what still comes late changes nothing.
+      actions: { refuse: () => undefined },
       actors: {
         prepareRequest: fromPromise<PrepareRequest['output'], PrepareRequest['input']>(() => this.#prepare()),
         persistRequest: fromPromise<PersistRequest['output'], PersistRequest['input']>(() => this.#persist()),
