@@ -46,7 +46,7 @@ function aboutOf({ type, params }: ExecutableActionObject): string | undefined {
     sendId?: unknown;
     event?: { type?: unknown };
     to?: { id: string };
-    targetId?: unknown;
+    targetId?: string;
   };
   const event = typeof own.event?.type === 'string' ? own.event.type : undefined;
   if (type === 'xstate.sendTo') return `${own.targetId ?? own.to?.id ?? ''}, ${event ?? ''}`;
