@@ -6,13 +6,12 @@
  * ends its own connection and touches nobody else's (test/server/channel/connection.test.ts).
  */
 import type { WebSocket } from 'ws';
-import { tellCancel } from '../commands/cancel.ts';
-import { loseCommands } from '../commands/cancel.ts';
+import { loseCommands, tellCancel } from '../commands/cancel.ts';
+import type { ExecutorId } from '../../helpers/protocol/ids.ts';
 import type { Work } from '../commands/work.ts';
 import { changeExecutor } from '../executors/lifecycle.ts';
-import { findExecutor } from '../executors/store.ts';
 import { Refusal } from '../refusal.ts';
-import { handlers } from './handlers.ts';
+import { answerAtOnce } from './handlers.ts';
 import { HeldQuestions } from './held.ts';
 import type { Connection } from './lanes.ts';
 import { channelRefusals, channelQuestions } from '../protocol.ts';
@@ -29,7 +28,7 @@ const UNDERWAY_LIMIT = 256;
 const PROVE_WITHIN_MS = 60_000;
 
 /** One WebSocket of a machine. */
-export class ChannelConnection implements Connection {
+class ChannelConnection implements Connection {
   readonly #work: Work;
   readonly #wire: Wire;
   readonly #unproved: NodeJS.Timeout;
@@ -128,14 +127,14 @@ export class ChannelConnection implements Connection {
       else this.#held.holdControl(question, bodyOf(type, question).nonce);
       return;
     }
-    const answer = await handlers[type](this.#work, this.#session, bodyOf(type, question) as never);
-    this.#wire.answer(question, this.epoch, answer as never);
+    const answer = await answerAtOnce(type, this.#work, this.#session, bodyOf(type, question));
+    this.#wire.answer<typeof type>(question, this.epoch, answer);
   }
 
   /** A fenced, revoked or failed executor is refused everything, whether or not it noticed (N-207). */
   async #requireStanding(): Promise<void> {
     const { executor, epoch } = this.#session;
-    const row = await findExecutor(this.#work.store.read, executor);
+    const row = await standingRow(this.#work, executor);
     if (row?.state === 'revoked')
       throw new ChannelRefused('EXECUTOR_REVOKED', 'this executor was ended', { ends: true });
     if (row?.state === 'error') throw new ChannelRefused('EXECUTOR_ERROR', 'run repair on the machine', { ends: true });
@@ -190,7 +189,7 @@ export class ChannelConnection implements Connection {
     if (!proved || !this.#work.lanes.leave(this)) return;
     const { executor, epoch } = proved;
     try {
-      const row = await findExecutor(this.#work.store.read, executor);
+      const row = await standingRow(this.#work, executor);
       if (goodbye && row?.epoch === epoch && row.state === 'online') {
         await changeExecutor(this.#work, executor, { type: 'executor.silent' });
       }
@@ -201,6 +200,16 @@ export class ChannelConnection implements Connection {
       this.#work.log.error({ err: error, executor }, 'the end of a connection could not be stored');
     }
   }
+}
+
+/** Serves one machine's WebSocket until it closes. */
+export function serveChannel(work: Work, socket: WebSocket): Connection {
+  return new ChannelConnection(work, socket);
+}
+
+async function standingRow(work: Work, executor: ExecutorId) {
+  const { read } = work.store;
+  return read.selectFrom('executors').select(['state', 'epoch']).where('id', '=', executor).executeTakeFirst();
 }
 
 function bodyOf<Type extends ChannelQuestion>(type: Type, question: Question) {

@@ -8,7 +8,7 @@ import type { AnswerBody, ChannelQuestion, QuestionBody } from '../protocol.ts';
 import { ChannelRefused } from './refused.ts';
 import { isTimely } from './rules.ts';
 import type { Proved } from './session.ts';
-import { findRemembered, rememberStated } from './store.ts';
+import { rememberStated } from './store.ts';
 
 /** Questions that are answered at once. */
 export type AnsweredAtOnce = Exclude<ChannelQuestion, 'session.challenge' | 'session.prove' | 'work' | 'control'>;
@@ -20,7 +20,7 @@ type Handler<Type extends ChannelQuestion> = (
 ) => Promise<AnswerBody<Type>>;
 
 /** What answers each question of a proved connection. */
-export const handlers: { readonly [Type in AnsweredAtOnce]: Handler<Type> } = {
+const handlers: { readonly [Type in AnsweredAtOnce]: Handler<Type> } = {
   heartbeat: takeHeartbeat,
   receipts: takeReceipts,
   descriptor: (work, { executor }, body) => submitDescriptor(work, executor, body),
@@ -37,6 +37,17 @@ export const handlers: { readonly [Type in AnsweredAtOnce]: Handler<Type> } = {
   },
 };
 
+/** Answers a question of a proved connection. Throws ChannelRefused or Refusal. */
+export async function answerAtOnce<Type extends AnsweredAtOnce>(
+  type: Type,
+  work: Work,
+  proved: Proved,
+  body: QuestionBody<Type>,
+): Promise<AnswerBody<Type>> {
+  const handler: Handler<Type> = handlers[type];
+  return handler(work, proved, body);
+}
+
 /** A signed sign of life: of this connection, in time, and with a guard that was not seen before (N-209). */
 async function takeHeartbeat(
   work: Work,
@@ -51,9 +62,9 @@ async function takeHeartbeat(
     throw new ChannelRefused('CONNECTION_FENCED', 'heartbeat of another connection');
   const now = work.clock.now();
   if (!isTimely(statement.at, now)) throw new ChannelRefused('CLOCK_SKEW', 'heartbeat is more than 60 s away from now');
+  if (statement.guard <= proved.heartbeatGuard) throw new ChannelRefused('PROOF_INVALID', 'heartbeat was seen before');
+  proved.heartbeatGuard = statement.guard;
   await work.store.write(async (tx) => {
-    const before = await findRemembered(tx, proved.executor);
-    if (statement.guard <= before.guard) throw new ChannelRefused('PROOF_INVALID', 'heartbeat was seen before');
     await rememberStated(tx, proved.executor, statement);
     await touchExecutor(tx, proved.executor, now);
   });

@@ -35,6 +35,8 @@ const ATTEMPTS = 3;
 export class Proved {
   readonly executor: ExecutorId;
   readonly epoch: number;
+  /** Guard of the newest heartbeat of this connection; one that is not above it is a replay. */
+  heartbeatGuard = 0;
   #key: AdmittedKey;
 
   constructor(executor: ExecutorId, epoch: number, publicKey: Uint8Array) {
@@ -105,6 +107,10 @@ function openProof(row: ExecutorRow | undefined, challenged: Challenge, signed: 
   return challenged.challenge.equals(opened.statement.challenge) ? opened.statement : undefined;
 }
 
+function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('hex');
+}
+
 interface Judged {
   readonly verdict: Verdict;
   readonly epoch: number;
@@ -112,7 +118,6 @@ interface Judged {
 }
 
 function judge(row: ExecutorRow, proof: Proof, remembered: Remembered, challenged: Challenge): Judged {
-  const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
   if (row.state === 'revoked') return { verdict: 'revoked', epoch: Math.max(1, row.epoch), remembered };
   const stated = { ...proof, ledgerHead: hex(proof.ledgerHead), acknowledgedHead: hex(proof.acknowledgedHead) };
   const copied = judgePast(stated, remembered, challenged.acknowledgedCount);

@@ -14,8 +14,8 @@ const ROUND_LIMIT = 64;
 
 interface Fresh {
   readonly waiting: Waiting;
-  resolve(): void;
-  reject(error: unknown): void;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
 }
 
 interface Desk {

@@ -29,6 +29,8 @@ export interface Waiting extends Addressed {
   readonly content: Uint8Array;
   /** Not stored yet: its row is inserted by the transaction that leases or queues it. */
   readonly fresh: boolean;
+  /** Further rows of the transaction that inserts it. */
+  readonly also?: (tx: Writer) => Promise<void>;
 }
 
 /** What became of one command in a round of its machine. */
@@ -148,12 +150,13 @@ async function insert(work: Work, tx: Writer, waiting: Waiting, row: CommandRow,
     .where('run', '=', row.run)
     .where('open', '=', 1)
     .executeTakeFirstOrThrow();
-  if (Number(open.count) >= OPEN_LIMIT) {
+  if (open.count >= OPEN_LIMIT) {
     throw new Refusal('RUN_BUSY', `this run has ${OPEN_LIMIT} commands under way; wait for one of them`, {
       status: 429,
     });
   }
   await tx.insertInto('commands').values(row).execute();
+  await waiting.also?.(tx);
   const until = deleteAt(row.createdAt, work.keptMs);
   for (const direction of ['arguments', 'content'] as const) {
     const bytes = waiting[direction];

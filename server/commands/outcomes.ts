@@ -16,9 +16,13 @@ export interface CommandEnd {
 /** Progress of a long command as its machine told it. */
 export type Progress = Omit<QuestionBody<'progress'>, 'command'>;
 
+function ignore(): void {
+  // Whoever waits for the end alone.
+}
+
 interface Waiter {
-  ended(end: CommandEnd): void;
-  progress(progress: Progress): void;
+  readonly ended: (end: CommandEnd) => void;
+  readonly progress: (progress: Progress) => void;
 }
 
 /** Who waits in this process for the end of which command. What happened is in the store; this only wakes. */
@@ -32,9 +36,9 @@ export class Outcomes {
    */
   async wait(
     command: CommandId,
-    how: { readonly withinMs: number; readonly signal?: AbortSignal; progress?(progress: Progress): void },
+    how: { readonly withinMs: number; readonly signal?: AbortSignal; progress?: (progress: Progress) => void },
   ): Promise<CommandEnd | undefined> {
-    const { withinMs, signal, progress = () => undefined } = how;
+    const { withinMs, signal, progress = ignore } = how;
     if (signal?.aborted) return undefined;
     return new Promise((resolve) => {
       const finish = (end: CommandEnd | undefined): void => {
