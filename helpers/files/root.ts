@@ -26,11 +26,12 @@ export function rootIdentity(root: number): Buffer {
 }
 
 /** Why an open folder is no root. */
-export type RootReason = 'not-a-folder' | 'deleted' | 'whole-machine' | 'overlaps';
+export type RootReason = 'not-a-folder' | 'deleted' | 'moved' | 'whole-machine' | 'overlaps';
 
 const rootSentences: Readonly<Record<RootReason, string>> = {
   'not-a-folder': 'the workspace root is not a folder any more',
   deleted: 'the workspace root was deleted',
+  moved: 'the workspace root was moved or replaced; put it back or choose the root again',
   'whole-machine': 'the workspace root is "/"; choose the folder of one project',
   overlaps: 'the workspace root and a folder of the executor itself lie inside one another; choose another root',
 };
@@ -94,9 +95,28 @@ export function overlapOf(folder: readonly FolderId[], other: readonly FolderId[
   return folder.some((parent) => same(parent, second)) ? 'below' : 'apart';
 }
 
-/** Checks that an open root is neither `/` nor overlaps any of the executor's own open folders. Throws RootRefused or NativeError. */
-export function checkApart(root: number, own: readonly number[]): void {
+/** Checks that an open root is neither `/` nor overlaps any of the executor's own folders. Throws RootRefused or NativeError. */
+export function checkApart(root: number, own: readonly (readonly FolderId[])[]): void {
   const chain = parentChain(root);
   if (chain.length === 1) throw new RootRefused('whole-machine');
-  if (own.some((folder) => overlapOf(chain, parentChain(folder)) !== 'apart')) throw new RootRefused('overlaps');
+  if (own.some((other) => overlapOf(chain, other) !== 'apart')) throw new RootRefused('overlaps');
+}
+
+/**
+ * Chains of the executor's own folders as the supervisor hands them over: `dev:ino/dev:ino,...`, each folder first and then
+ * its parents, numbers decimal and as stat(2) gives them. Throws SyntaxError.
+ */
+export function forbiddenChains(text: string): FolderId[][] {
+  if (text === '') return [];
+  return text.split(',').map((chain) => chain.split('/').map(folderId));
+}
+
+function folderId(text: string): FolderId {
+  const numbers = /^(\d+):(\d+)$/.exec(text);
+  if (!numbers?.[1] || !numbers[2]) throw new SyntaxError('a folder was expected as dev:ino');
+  const dev = BigInt(numbers[1]);
+  // gnu_dev_major and gnu_dev_minor of makedev(3); statx(2) gives the two apart
+  const major = ((dev >> 8n) & 0xfffn) | ((dev >> 32n) & ~0xfffn);
+  const minor = (dev & 0xffn) | ((dev >> 12n) & ~0xffn & 0xffff_ffffn);
+  return { dev: (major << 32n) | minor, ino: BigInt(numbers[2]) };
 }

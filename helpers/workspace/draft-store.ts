@@ -95,14 +95,17 @@ export class DraftStore {
     }
   }
 
-  /** Changes the draft of a run, made if there is none; changes of one run wait for each other. Throws OperationFailed. */
-  change<Result>(run: RunId, change: (draft: () => Promise<OpenDraft>) => Promise<Result>): Promise<Result> {
+  /** Lends the draft of a run for a change, with a way to make it if there is none; changes of one run wait for each other. Throws OperationFailed. */
+  change<Result>(
+    run: RunId,
+    change: (draft: OpenDraft | undefined, make: () => Promise<OpenDraft>) => Promise<Result>,
+  ): Promise<Result> {
     return this.#inTurn(run, async () => {
       const found = this.#hold(run);
       let made: Held | undefined;
       try {
         if (found?.draft.frozen) throw denied('the draft of this run is being promoted; wait until that has ended');
-        return await change(async () => (found ?? (made ??= await this.#make(run))).draft);
+        return await change(found?.draft, async () => (found ?? (made ??= await this.#make(run))).draft);
       } finally {
         this.#letGo(found ?? made);
       }

@@ -2,7 +2,12 @@
  * When an operation must end: a deadline, and a wish that may arrive at any time. It is asked between pieces of work, in the
  * main thread and in the pool alike, so nothing is cut off in the middle of a write.
  */
+import { setImmediate } from 'node:timers/promises';
+
 import { OperationFailed } from './failures.ts';
+
+/** A piece of work that is longer keeps a stop waiting, ms. */
+const BREATH_MS = 8;
 
 /** What crosses to a thread of the pool: shared memory of one flag, and ms of the monotonic clock that all threads share. */
 export interface EndingMark {
@@ -19,6 +24,7 @@ export function monotonicMs(): number {
 export class Ending {
   readonly mark: EndingMark;
   readonly #flag: Int32Array;
+  #breathedMs = monotonicMs();
 
   constructor(mark: EndingMark) {
     this.mark = mark;
@@ -45,5 +51,14 @@ export class Ending {
     if (Atomics.load(this.#flag, 0) !== 0) throw new OperationFailed('CANCELLED', 'the operation was cancelled');
     if (this.remainingMs <= 0)
       throw new OperationFailed('EXPIRED', 'the operation took longer than it may; ask for less at a time');
+  }
+
+  /** Lets other work of this thread run when it has waited long enough, then checks. */
+  async breathe(): Promise<void> {
+    if (monotonicMs() - this.#breathedMs > BREATH_MS) {
+      await setImmediate();
+      this.#breathedMs = monotonicMs();
+    }
+    this.check();
   }
 }

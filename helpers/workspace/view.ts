@@ -156,6 +156,19 @@ export class View {
     }
   }
 
+  /** Whether the root has something in a folder that the rules hide from this run. */
+  hidesSomethingIn(names: PathNames): boolean {
+    const folder = openFolder(this.#root, names);
+    try {
+      for (const { name, kind } of entriesIn(folder)) {
+        if (this.rules.hide([...names, name], kind === 'directory')) return true;
+      }
+      return false;
+    } finally {
+      closeSync(folder);
+    }
+  }
+
   *#rootChildren(names: PathNames): Generator<Child> {
     const folder = openFolder(this.#root, names);
     try {

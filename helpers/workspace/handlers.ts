@@ -1,0 +1,95 @@
+/* Answers of the workspace to `daemon`, one function a request of protocol.ts. */
+import { forbiddenChains, RootRefused } from '../files/root.ts';
+import type { Services } from './call.ts';
+import { showDifference } from './difference.ts';
+import { Digests } from './digests.ts';
+import { DraftRefused, DraftStore } from './draft-store.ts';
+import { failureOf } from './failures.ts';
+import { Running } from './operate.ts';
+import { Pool } from './pool.ts';
+import {
+  workspaceRefusals,
+  type WorkspaceBody,
+  type WorkspaceRefusal,
+  type WorkspaceReply,
+  type WorkspaceRequest,
+} from './protocol.ts';
+import { RootGuard } from './root-guard.ts';
+
+/** Largest manifest that a reply to `workspace.freeze` carries; `promote` reads the draft itself in any case. */
+const MANIFEST_LIMIT_BYTES = 900_000;
+
+/** What the process is born with: open descriptors, and the executor's own folders as the supervisor names them. */
+export interface Held {
+  readonly root: number;
+  readonly drafts: number;
+  readonly forbiddenFolders: string;
+}
+
+/** One answer for each request. */
+export type Handlers = {
+  readonly [Type in WorkspaceRequest]: (body: WorkspaceBody<Type>) => Promise<WorkspaceReply<Type>>;
+};
+
+/** The services of one process; reads the drafts folder. Throws NativeError, SyntaxError. */
+export function makeServices({ root, drafts, forbiddenFolders }: Held): Services {
+  const guard = new RootGuard(root, drafts, forbiddenChains(forbiddenFolders));
+  const pool = new Pool();
+  const store = new DraftStore(drafts, guard.facts.rootIdentity.toString('hex'));
+  return { root, guard, store, pool, digests: new Digests(pool) };
+}
+
+/** The handlers over those services. */
+export function makeHandlers(services: Services): Handlers {
+  const { guard, store } = services;
+  const running = new Running();
+  return {
+    'workspace.root': async () => refusing(async () => rootReply(guard)),
+    'workspace.operate': async (body) => ({ result: await running.run(services, body) }),
+    'workspace.cancel': async ({ call }) => {
+      running.cancel(call);
+      return {};
+    },
+    'workspace.drafts': async () => ({ drafts: await store.list() }),
+    'workspace.discard': ({ run }) => refusing(async () => ({ discarded: await store.discard(run) })),
+    'workspace.freeze': ({ run, manifestDigest }) =>
+      refusing(async () => {
+        const { slot, manifest } = await store.freeze(run, manifestDigest);
+        return manifest.length <= MANIFEST_LIMIT_BYTES ? { slot, manifest } : { slot };
+      }),
+    'workspace.release': ({ run, promoted }) =>
+      refusing(async () => {
+        await store.release(run, promoted);
+        return {};
+      }),
+    'workspace.difference': (body) => refusing(() => showDifference(services, body)),
+  };
+}
+
+function rootReply(guard: RootGuard): WorkspaceReply<'workspace.root'> {
+  const { rootName, rootIdentity } = guard.facts;
+  try {
+    guard.check();
+    return { rootName, rootIdentity, changed: false };
+  } catch (error) {
+    if (error instanceof RootRefused && error.reason === 'moved') return { rootName, rootIdentity, changed: true };
+    if (error instanceof RootRefused && error.reason === 'overlaps')
+      throw new DraftRefused('ROOT_OVERLAPS', error.message);
+    throw error;
+  }
+}
+
+const isRefusal = (code: string): code is WorkspaceRefusal => workspaceRefusals.some((known) => known === code);
+
+/** Turns what an operation would answer as a failure into a refusal of the protocol; a bug stays what it is. */
+async function refusing<Reply>(work: () => Promise<Reply>): Promise<Reply> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof DraftRefused) throw error;
+    const failure = failureOf(error);
+    if (!failure) throw error;
+    const code = isRefusal(failure.code) ? failure.code : 'WORKSPACE_UNAVAILABLE';
+    throw new DraftRefused(code, failure.message ?? 'it could not be done');
+  }
+}
