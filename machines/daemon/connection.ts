@@ -66,6 +66,7 @@ const base = setup({
     isAnswered: (_, at: { is: ConnectAnswer['answer']; answer: ConnectAnswer }) => at.answer.answer === at.is,
     isHeld: ({ context }, commandId: string) => context.held.includes(commandId),
     isDraining: (_, standing: string) => standing === 'draining',
+    isCommand: ({ context }, actorId: string) => context.held.some((commandId) => actorOf(commandId) === actorId),
     isEmpty: ({ context }) => context.held.length === 0,
     isRevoked: ({ context }) => context.cause === 'revoked',
   },
@@ -87,7 +88,7 @@ const base = setup({
 type DaemonActions = {
   resumeHeld: readonly ExecutionInput[];
   take: ExecutionInput;
-  letGo: { actorId: string; commandId: string };
+  letGo: string;
   tellAll: ExecutionEvent;
   cancelHeld: string;
   giveTurn: string;
@@ -122,12 +123,10 @@ export const daemon = base.extend<DaemonActions>({
       enqueue.spawnChild('execution', { id: actorOf(commandId), input });
       enqueue.assign({ held: [...context.held, commandId], overtaken: without(context.overtaken, commandId) });
     }),
-    letGo: enqueueActions(({ context, enqueue }, closed: { actorId: string; commandId: string }) => {
-      enqueue.stopChild(closed.actorId);
-      enqueue.assign({
-        held: without(context.held, closed.commandId),
-        turns: without(context.turns, closed.commandId),
-      });
+    letGo: enqueueActions(({ context, enqueue }, actorId: string) => {
+      const isOther = (commandId: string): boolean => actorOf(commandId) !== actorId;
+      enqueue.stopChild(actorId);
+      enqueue.assign({ held: context.held.filter(isOther), turns: context.turns.filter(isOther) });
     }),
     tellAll: enqueueActions(({ context, enqueue }, event: ExecutionEvent) => {
       for (const commandId of context.held) enqueue.sendTo(actorOf(commandId), event);
@@ -188,6 +187,30 @@ export const faulted = (fault: DaemonFault) =>
       { type: 'showFault', params: fault },
     ],
   }) as const;
+
+const letGo = {
+  type: 'letGo',
+  params: ({ event }: { event: { actorId: string } }) => event.actorId,
+} as const;
+
+/** A command closed: it is held no longer. */
+export const closed = [
+  {
+    guard: { type: 'isCommand', params: ({ event }: { event: { actorId: string } }) => event.actorId },
+    actions: letGo,
+  },
+  { actions: 'dropLate' },
+] as const;
+
+/** A command threw, which no state of the world makes it do: nothing that it says is believed any more. */
+export const broken = {
+  target: '#daemon.error',
+  actions: [
+    letGo,
+    { type: 'recordFault', params: 'EXECUTION_BROKEN' },
+    { type: 'showFault', params: 'EXECUTION_BROKEN' },
+  ],
+} as const;
 
 /** Ways out of every state with a connection. */
 export const connectionEnds = {

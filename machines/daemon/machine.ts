@@ -10,7 +10,9 @@
  * INVARIANT 7  A restart is a new actor that recovers from the ledger; no snapshot of this machine is ever restored.
  */
 import {
+  broken,
   cancels,
+  closed,
   connectionEnds,
   daemon,
   faulted,
@@ -43,13 +45,8 @@ export const daemonMachine = daemon.createMachine({
     'control.revoked': { target: '.stopping', actions: { type: 'recordCause', params: 'revoked' } },
     'role.violated': faulted('ROLE_VIOLATED'),
     'ledger.damaged': faulted('LEDGER_DAMAGED'),
-    'xstate.error.actor.*': faulted('EXECUTION_BROKEN'),
-    'xstate.done.actor.*': {
-      actions: {
-        type: 'letGo',
-        params: ({ event }) => ({ actorId: event.actorId, commandId: event.output.commandId }),
-      },
-    },
+    'xstate.error.actor.*': broken,
+    'xstate.done.actor.*': closed,
     'control.cancel': cancels,
     'control.answered': { actions: 'dropLate' },
     'control.fenced': { actions: 'dropLate' },

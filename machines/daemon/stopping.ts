@@ -10,7 +10,7 @@ export const stopping = daemon.createStateConfig({
     'control.revoked': { actions: { type: 'recordCause', params: 'revoked' } },
     'role.violated': { actions: 'dropLate' },
     'ledger.damaged': { actions: 'dropLate' },
-    'xstate.error.actor.*': { actions: 'dropLate' },
+    'xstate.error.actor.*': { actions: { type: 'letGo', params: ({ event }) => event.actorId } },
   },
   initial: 'ending',
   states: {

@@ -86,6 +86,8 @@ export const daemonGoldens: readonly Golden[] = [
     after('controlDeadline', 'daemon.online.unheard'),
     done('stopFencedGuests', { stopped: 1 }),
     connected,
+    closed,
+    closed,
     stop,
     ...stopped,
   ]),
@@ -174,6 +176,7 @@ export const daemonGoldens: readonly Golden[] = [
   one('revoked-while-stopping', 'A revocation during the stop is told as such.', [
     ...online,
     work,
+    { type: 'work.received', execution: { ...received, commandId: 'cmd-2' } },
     stop,
     { type: 'control.revoked' },
     violated,

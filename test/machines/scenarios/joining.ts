@@ -34,7 +34,7 @@ const settles = (state: string, actor: string, way: readonly AnyEventObject[]): 
   one(`${state}-confirmed`, 'Both sides have confirmed.', [...way, done(actor, confirmed), ...saved]),
   one(`${state}-other-key`, 'The command key is not the one that was shown.', [...way, done(actor, otherKey), cleared]),
   one(`${state}-refused`, 'A person said no.', [...way, done(actor, { standing: 'refused', by: 'person' }), cleared]),
-  one(`${state}-cancelled`, 'The page gave up.', [
+  one(`${state}-ended-by-page`, 'The page gave up.', [
     ...way,
     done(actor, { standing: 'cancelled', by: 'person' }),
     cleared,
@@ -116,7 +116,7 @@ export const joiningGoldens: readonly Golden[] = [
     done('sendEnding', { told: true }),
     cleared,
   ]),
-  one('confirming-refused', 'The control plane refuses the confirmation.', [
+  one('confirmation-refused', 'The control plane refuses the confirmation.', [
     ...confirming,
     done('sendConfirmation', { refused: true, code: 'CLAIM_CHANGED' }),
     cleared,
