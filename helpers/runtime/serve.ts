@@ -7,6 +7,7 @@
  * break-in and ends the process with EXIT_PROTOCOL_VIOLATION (S-004, S-005). A handler that breaks ends it too: there is no
  * partial success. The end of the channel is the wish to end.
  */
+import { createHash } from 'node:crypto';
 import { Socket } from 'node:net';
 
 import { encode } from '../protocol/codec.ts';
@@ -59,36 +60,52 @@ export type Served<C extends Contract, Phase extends string> = {
   readonly enter: (phase: Phase) => void;
 };
 
-/** Answers kept for repeated keys; a key older than that is answered as new, so a handler that must know longer keeps its own record. */
+/**
+ * Answers kept for repeated keys, by count and by bytes of request and answer; a key older than that is answered as new, so a
+ * handler that must know longer keeps its own record.
+ */
 const KEYS_KEPT = 4096;
+const BYTES_KEPT = 8_388_608;
 
 function violation(what: string): never {
   process.stderr.write(`protocol violation: ${what}\n`);
   return process.exit(EXIT_VIOLATION);
 }
 
-type Remembered = { readonly bytes: Buffer; readonly answer: Promise<Message> };
+type Remembered = { readonly asked: string; readonly answer: Promise<Message>; bytes: number };
 
 /** Answers by idempotency key: the same key and bytes get the same answer, the same key with other bytes is a violation. */
 class Answers {
   readonly #byKey = new Map<string, Remembered>();
+  #bytes = 0;
 
   of(request: Request, make: () => Promise<Message>): Promise<Message> {
     const { key, id } = request;
     if (key === undefined) return make();
-    const bytes = encode([request.type, request.body]);
+    const asked = createHash('sha256')
+      .update(encode([request.type, request.body]))
+      .digest('hex');
     const known = this.#byKey.get(key);
     if (known !== undefined) {
-      if (!known.bytes.equals(bytes)) violation(`${request.type} reuses a key with other bytes`);
-      return known.answer.then((answer) =>
-        answer.kind === 'event' || answer.kind === 'request' ? answer : { ...answer, id },
-      );
+      if (known.asked !== asked) violation(`${request.type} reuses a key with other bytes`);
+      return known.answer.then((answer) => ('id' in answer ? { ...answer, id } : answer));
     }
-    const answer = make();
-    this.#byKey.set(key, { bytes, answer });
-    const oldest = this.#byKey.keys().next();
-    if (this.#byKey.size > KEYS_KEPT && oldest.done !== true) this.#byKey.delete(oldest.value);
-    return answer;
+    const remembered: Remembered = { asked, answer: make(), bytes: 0 };
+    this.#byKey.set(key, remembered);
+    return remembered.answer.then((answer) => {
+      remembered.bytes = encodeMessage(answer).length;
+      this.#bytes += remembered.bytes;
+      this.#forgetOldest();
+      return answer;
+    });
+  }
+
+  #forgetOldest(): void {
+    for (const [key, { bytes }] of this.#byKey) {
+      if (this.#byKey.size <= KEYS_KEPT && this.#bytes <= BYTES_KEPT) return;
+      this.#byKey.delete(key);
+      this.#bytes -= bytes;
+    }
   }
 }
 
