@@ -212,6 +212,7 @@ export class FakeExecutor {
       nonce,
       ...this.ledger,
       capabilityRevision: this.machine.descriptor?.revision ?? 1,
+      repaired: false,
       acknowledgedCount,
       acknowledgedHead: this.state.heads[acknowledgedCount] ?? randomBytes(32),
       ...lie,

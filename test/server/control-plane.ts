@@ -1,0 +1,237 @@
+/*
+ * A control plane for tests of channels, runs, commands, model clients and drafts: the real store in a folder of its own, real
+ * HTTP on a loopback port, one person, agent, project and machine, and a command key inside this process with which statements
+ * are really signed. The clock can be moved.
+ */
+import { generateKeyPairSync } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { randomBytes } from 'node:crypto';
+import Fastify from 'fastify';
+import type { FastifyInstance } from 'fastify';
+import { pino } from 'pino';
+import { canonicalBytes } from '../../helpers/protocol/descriptor.ts';
+import type { Descriptor } from '../../helpers/protocol/descriptor.ts';
+import type { AgentId, ExecutorId } from '../../helpers/protocol/ids.ts';
+import { sha256, signPayload } from '../../helpers/protocol/signed.ts';
+import { encodeStatement } from '../../helpers/protocol/statements.ts';
+import type { Statement, StatementType } from '../../helpers/protocol/statements.ts';
+import { createAgent, issueToken } from '../../server/accounts/agents.ts';
+import { membershipOf } from '../../server/accounts/membership.ts';
+import type { SignedIn } from '../../server/accounts/sessions.ts';
+import { setUp } from '../../server/accounts/setup.ts';
+import { routes as channelRoutes } from '../../server/channel/routes.ts';
+import { startWork } from '../../server/commands/start-work.ts';
+import type { RunningWork } from '../../server/commands/start-work.ts';
+import { checkSettings } from '../../server/config.ts';
+import type { CommandKey, Context } from '../../server/context.ts';
+import { decideRevision } from '../../server/descriptors/review.ts';
+import { submitDescriptor } from '../../server/descriptors/submit.ts';
+import { createExecutor, stepExecutor } from '../../server/executors/lifecycle.ts';
+import { switchAgentOn } from '../../server/grants/access.ts';
+import { newId } from '../../server/new-id.ts';
+import { secretsFrom } from '../../server/secrets.ts';
+import { openSqliteStore } from '../../server/store/sqlite.ts';
+import { createWake } from '../../server/wake.ts';
+import { FakeExecutor, freshState } from '../fakes/fake-executor.ts';
+import type { FakeMachine, FakeState } from '../fakes/fake-executor.ts';
+import { machineDescriptor, machineKey } from '../fakes/fake-machine.ts';
+import type { MachineKey } from '../fakes/fake-machine.ts';
+
+/** Password of the one person. */
+export const PASSWORD = 'four unrelated words';
+
+/** A clock that runs as usual and can be moved on, in ms. */
+export class MovedClock {
+  offsetMs = 0;
+
+  now(): number {
+    return Date.now() + this.offsetMs;
+  }
+}
+
+/** A command key in this process, with a guard that rises. */
+export function localKey(): CommandKey & { readonly privateKey: KeyObject; asked: number } {
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519');
+  let guard = 0;
+  return {
+    publicKey: publicKey.export({ format: 'der', type: 'spki' }).subarray(-32),
+    privateKey,
+    asked: 0,
+    async sign(statements) {
+      this.asked += 1;
+      return statements.map(({ type, fields }) => {
+        guard += 1;
+        // encodeStatement parses guard and fields with the schema of `type`.
+        const statement = { ...fields, guard } as unknown as Statement<StatementType>;
+        return signPayload(privateKey, type, encodeStatement<StatementType>(type, statement as never));
+      });
+    },
+  };
+}
+
+/** A paired machine as the control plane knows it, and its key. */
+export interface PairedMachine {
+  readonly executor: ExecutorId;
+  readonly key: MachineKey;
+  readonly descriptor: Descriptor;
+}
+
+/** A running control plane and its one person. */
+export interface ControlPlane {
+  readonly folder: string;
+  readonly clock: MovedClock;
+  readonly context: Context;
+  readonly work: RunningWork;
+  readonly app: FastifyInstance;
+  readonly origin: string;
+  readonly key: ReturnType<typeof localKey>;
+  readonly by: SignedIn;
+  readonly agent: AgentId;
+  readonly project: RunProject;
+  /** Bearer token of the agent, which may open runs itself. */
+  readonly token: string;
+  /** Pairs a machine, confirms its descriptor and switches the agent on. */
+  pair(descriptor?: Descriptor): Promise<PairedMachine>;
+  /** A fake machine for one that was paired. */
+  machine(paired: PairedMachine, play?: FakeMachine['play'], state?: FakeState): FakeExecutor;
+  /** Ends work and HTTP; the store stays open. */
+  halt(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+type RunProject = Awaited<ReturnType<typeof setUp>>['project'];
+type Plugin = (app: FastifyInstance, work: RunningWork) => Promise<void> | void;
+
+/** Starts a control plane with the routes of a subject beside those of the channel. */
+export async function startControlPlane(
+  plugins: readonly Plugin[] = [],
+  { mayOpenRuns = true, keptMs }: { readonly mayOpenRuns?: boolean; readonly keptMs?: number } = {},
+): Promise<ControlPlane> {
+  const folder = await mkdtemp(join(tmpdir(), 'nessie-server-'));
+  const clock = new MovedClock();
+  const key = localKey();
+  const context: Context = {
+    store: await openSqliteStore(join(folder, 'store.db')),
+    clock,
+    signer: key,
+    random: randomBytes,
+    log: pino({ level: process.env['NESSIE_TEST_LOG'] ?? 'silent' }),
+    settings: checkSettings({ listen: {}, publicOrigin: 'http://127.0.0.1:7420', dataFolder: folder }),
+    dataFolder: folder,
+    secrets: secretsFrom(randomBytes(32)),
+    wake: createWake(),
+  };
+  const first = {
+    organisation: 'Loch',
+    team: 'Shore',
+    project: 'Survey',
+    login: 'ness',
+    name: 'Ness',
+    password: PASSWORD,
+  };
+  const account = await setUp(context, first, async () => undefined);
+  const by: SignedIn = {
+    person: account.person,
+    organisation: account.organisation,
+    role: 'owner',
+    session: 'test',
+    byLink: false,
+  };
+  const member = await membershipOf(context.store.read, by.person);
+  const agent = await createAgent(context, member, 'assistant');
+  const { token } = await issueToken(context, member, { agent, project: account.project, mayOpenRuns });
+  const work = await startWork(context, keptMs === undefined ? {} : { keptMs });
+  const app = Fastify();
+  await channelRoutes(app as never, work);
+  for (const plugin of plugins) await plugin(app, work);
+  const origin = await app.listen({ host: '127.0.0.1', port: 0 });
+  const halt = async (): Promise<void> => {
+    await work.stop();
+    await app.close();
+  };
+  return {
+    folder,
+    clock,
+    context,
+    work,
+    app,
+    origin,
+    key,
+    by,
+    agent,
+    token,
+    halt,
+    project: account.project,
+    pair: (descriptor = machineDescriptor()) => pairMachine(context, { by, team: account.team, agent, descriptor }),
+    machine: ({ executor, key: machine, descriptor }, play, state = freshState()) =>
+      new FakeExecutor(
+        { origin, executor, key: machine, controlKey: key.publicKey, descriptor, ...(play ? { play } : {}) },
+        state,
+      ),
+    stop: async () => {
+      await halt();
+      await context.store.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function pairMachine(
+  context: Context,
+  {
+    by,
+    team,
+    agent,
+    descriptor,
+  }: { by: SignedIn; team: Parameters<typeof createExecutor>[2]['team']; agent: AgentId; descriptor: Descriptor },
+): Promise<PairedMachine> {
+  const executor = newId('exr');
+  const key = machineKey();
+  const fingerprint = sha256(key.publicKey).toString('hex');
+  await context.store.write(async (tx) => {
+    await createExecutor(context, tx, {
+      id: executor,
+      organisation: by.organisation,
+      team,
+      project: null,
+      scope: 'organization',
+      label: 'desk',
+      createdBy: by.person,
+      publicKey: key.publicKey,
+      fingerprint,
+    });
+    await stepExecutor(context, tx, executor, { type: 'pairing.confirmed', fingerprint });
+  });
+  await confirmDescriptor(context, by, { executor, key, descriptor });
+  await switchAgentOn(context, by, executor, agent);
+  return { executor, key, descriptor };
+}
+
+/** Has a machine's revision arrive and its administrator confirm it. */
+export async function confirmDescriptor(context: Context, by: SignedIn, paired: PairedMachine): Promise<void> {
+  const { executor, key, descriptor } = paired;
+  const bytes = canonicalBytes(descriptor);
+  const { revision } = descriptor;
+  const fields = { guard: 0, at: Date.now(), executor, revision, descriptorDigest: sha256(bytes) };
+  const signed = signPayload(key.privateKey, 'machine.descriptor', encodeStatement('machine.descriptor', fields));
+  await submitDescriptor(context, executor, { descriptor: bytes, signed });
+  await decideRevision(context, by, { executor, revision, digest: sha256(bytes).toString('hex'), answer: 'confirm' });
+}
+
+/** Waits for a condition, or fails with what was waited for. */
+export async function until<Value>(
+  what: string,
+  look: () => Promise<Value | undefined | false> | Value | undefined | false,
+  withinMs = 5000,
+): Promise<Value> {
+  const end = Date.now() + withinMs;
+  for (;;) {
+    const value = await look();
+    if (value !== undefined && value !== false) return value;
+    if (Date.now() > end) throw new Error(`waited ${withinMs} ms for ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
