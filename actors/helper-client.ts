@@ -22,7 +22,8 @@ export interface Shape<Body> {
 export interface HelperContract {
   readonly requests: Readonly<Record<string, { readonly body: Shape<unknown>; readonly reply: Shape<unknown> }>>;
   readonly events: Readonly<Record<string, Shape<unknown>>>;
-  readonly refusals: readonly string[];
+  /** Codes that may come; `any` where the answering side hands on codes of others. */
+  readonly refusals: readonly string[] | 'any';
 }
 
 type RequestType<Contract extends HelperContract> = keyof Contract['requests'] & string;

@@ -1,7 +1,7 @@
 import { Pool } from 'undici';
 import type { buildConnector } from 'undici';
 import type { Connect } from './connector.ts';
-import type { Origin } from './origin.ts';
+import type { Origin } from '../protocol/origin.ts';
 import { LINK_MESSAGE_LIMIT_BYTES } from './protocol.ts';
 import type { LinkReply, PairingCall } from './protocol.ts';
 import { LinkRefused, linkRefusedBecause } from './refused.ts';

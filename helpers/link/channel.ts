@@ -8,7 +8,7 @@ import { WebSocket } from 'ws';
 import { decode } from '../protocol/codec.ts';
 import { answerSchema, CHANNEL_PATH, questionSchema, SUBPROTOCOL } from '../../server/protocol.ts';
 import type { Connect } from './connector.ts';
-import type { Origin } from './origin.ts';
+import type { Origin } from '../protocol/origin.ts';
 import { LINK_MESSAGE_LIMIT_BYTES } from './protocol.ts';
 import type { LinkEventBody } from './protocol.ts';
 import { LinkRefused, linkRefusedBecause } from './refused.ts';

@@ -8,8 +8,8 @@
 import { lookup } from 'node:dns/promises';
 import net from 'node:net';
 import tls from 'node:tls';
-import { isLoopback } from './origin.ts';
-import type { Origin } from './origin.ts';
+import { isLoopback } from '../protocol/origin.ts';
+import type { Origin } from '../protocol/origin.ts';
 import { LinkRefused, linkRefusedBecause } from './refused.ts';
 
 /** Longest time in ms from the resolver's question to a checked connection. */

@@ -7,12 +7,12 @@ import { openChannel } from './channel.ts';
 import type { Channel } from './channel.ts';
 import { connector } from './connector.ts';
 import type { Connect } from './connector.ts';
-import { readOrigin } from './origin.ts';
-import type { Origin } from './origin.ts';
+import { OriginRefused, readOrigin } from '../protocol/origin.ts';
+import type { Origin } from '../protocol/origin.ts';
 import type { Served } from '../runtime/serve.ts';
 import { linkEvents, linkRefusals, linkRequests } from './protocol.ts';
 import type { LinkBody, LinkEventBody, LinkReply, LinkRequest } from './protocol.ts';
-import { LinkRefused } from './refused.ts';
+import { LinkRefused, linkRefusedBecause } from './refused.ts';
 
 /** One function for each request of protocol.ts; rejects with LinkRefused. */
 export type LinkHandlers = {
@@ -68,7 +68,7 @@ function prepare({ origin: text, loopbackHttp, authorities }: LinkFacts): Ready 
     const connect = connector({ origin, authorities });
     return { origin, connect, call: caller(origin, connect) };
   } catch (error) {
-    if (error instanceof LinkRefused) return error;
+    if (error instanceof LinkRefused || error instanceof OriginRefused) return linkRefusedBecause(error);
     throw error;
   }
 }

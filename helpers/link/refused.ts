@@ -1,3 +1,4 @@
+import { OriginRefused } from '../protocol/origin.ts';
 import type { LinkRefusal } from './protocol.ts';
 
 /** The network did not answer, or answered what is not taken; the message names no address and holds no byte of an answer. */
@@ -20,6 +21,7 @@ const TOO_LARGE: ReadonlySet<string> = new Set(['UND_ERR_RES_EXCEEDED_MAX_SIZE',
 /** Names the cause of a failed connection or call; codes are those of Node's TLS, of getaddrinfo(3) and of undici. */
 export function linkRefusedBecause(cause: unknown): LinkRefused {
   if (cause instanceof LinkRefused) return cause;
+  if (cause instanceof OriginRefused) return new LinkRefused(cause.code, cause.message, { cause });
   const code = codeOf(cause);
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
     return new LinkRefused('TLS_NAME_MISMATCH', 'the certificate is for another name', { cause });

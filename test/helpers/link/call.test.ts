@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { caller } from '../../../helpers/link/call.ts';
 import { connector } from '../../../helpers/link/connector.ts';
 import { openLink } from '../../../helpers/link/handlers.ts';
-import { readOrigin } from '../../../helpers/link/origin.ts';
+import { readOrigin } from '../../../helpers/protocol/origin.ts';
 import { LINK_MESSAGE_LIMIT_BYTES } from '../../../helpers/link/protocol.ts';
 import { LinkRefused } from '../../../helpers/link/refused.ts';
 import { startFakeOrigin } from '../../fakes/fake-origin.ts';

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 
-import { isLoopback, readOrigin } from '../../../helpers/link/origin.ts';
-import { LinkRefused } from '../../../helpers/link/refused.ts';
+import { isLoopback, OriginRefused, readOrigin } from '../../../helpers/protocol/origin.ts';
 
-const notPermitted = (error: unknown): boolean => error instanceof LinkRefused && error.code === 'ORIGIN_NOT_PERMITTED';
+const notPermitted = (error: unknown): boolean => error instanceof OriginRefused;
 
-describe('link: the one origin', () => {
+describe('the one origin', () => {
   const permitted: Record<string, [string, boolean, object]> = {
     'https with a name': ['https://control.example', false, { hostname: 'control.example', port: 443, isSecure: true }],
     'https with a port': ['https://control.example:8443/', false, { port: 8443 }],
@@ -54,7 +53,7 @@ describe('link: the one origin', () => {
   it('a refusal never repeats the user or password of an origin', () => {
     assert.throws(
       () => readOrigin('https://me:secret@control.example', false),
-      (error) => error instanceof LinkRefused && !error.message.includes('secret'),
+      (error) => error instanceof OriginRefused && !error.message.includes('secret'),
     );
   });
 });
