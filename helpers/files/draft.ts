@@ -74,8 +74,12 @@ export function readDraft(folder: number): IndexState {
 
 /** Opens an ordinary file of a draft's folder. Throws DraftDamaged for anything else in its place, NativeError when absent. */
 export function openInDraft(folder: number, name: Buffer, flags: number): number {
-  const how = { flags: flags | constants.O_NOFOLLOW | constants.O_NONBLOCK, mode: 0o600, resolve: RESOLVE_STRICT };
-  const descriptor = openat2(folder, name, how);
+  const descriptor = openat2(folder, name, {
+    flags: flags | constants.O_NOFOLLOW | constants.O_NONBLOCK,
+    // openat2(2) refuses a mode where nothing is made
+    mode: (flags & constants.O_CREAT) === 0 ? 0 : 0o600,
+    resolve: RESOLVE_STRICT,
+  });
   const status = statx(descriptor, NONE);
   if (kindOf(status.mode) === 'file' && status.nlink === 1) return descriptor;
   closeSync(descriptor);

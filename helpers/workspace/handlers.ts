@@ -6,7 +6,7 @@ import { Digests } from './digests.ts';
 import { DraftRefused, DraftStore } from './draft-store.ts';
 import { failureOf } from './failures.ts';
 import { Running } from './operate.ts';
-import { Pool } from './pool.ts';
+import { Pool, type PoolSource } from './pool.ts';
 import {
   workspaceRefusals,
   type WorkspaceBody,
@@ -24,6 +24,7 @@ export interface Held {
   readonly root: number;
   readonly drafts: number;
   readonly forbiddenFolders: string;
+  readonly tasks: PoolSource;
 }
 
 /** One answer for each request. */
@@ -32,9 +33,9 @@ export type Handlers = {
 };
 
 /** The services of one process; reads the drafts folder. Throws NativeError, SyntaxError. */
-export function makeServices({ root, drafts, forbiddenFolders }: Held): Services {
+export function makeServices({ root, drafts, forbiddenFolders, tasks }: Held): Services {
   const guard = new RootGuard(root, drafts, forbiddenChains(forbiddenFolders));
-  const pool = new Pool();
+  const pool = new Pool(tasks);
   const store = new DraftStore(drafts, guard.facts.rootIdentity.toString('hex'));
   return { root, guard, store, pool, digests: new Digests(pool) };
 }

@@ -3,6 +3,8 @@
  *
  *   3 channel of `daemon`    4 root, an open folder    5 drafts, an open folder
  */
+import { fileURLToPath } from 'node:url';
+
 import { serve } from '../runtime/serve.ts';
 import { makeHandlers, makeServices } from './handlers.ts';
 import { workspaceRefusals, workspaceRequests } from './protocol.ts';
@@ -10,6 +12,7 @@ import { workspaceRefusals, workspaceRequests } from './protocol.ts';
 const services = makeServices({
   root: 4,
   drafts: 5,
+  tasks: { filename: fileURLToPath(new URL('./workspace-worker.mjs', import.meta.url)) },
   forbiddenFolders: process.env['NESSIE_FORBIDDEN_FOLDERS'] ?? '',
 });
 const handlers = makeHandlers(services);

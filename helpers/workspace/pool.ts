@@ -2,8 +2,6 @@
  * The threads beside the main loop. None runs while nothing is asked of them, so at rest they cost no memory; a thread that
  * has been idle for ten seconds ends.
  */
-import { fileURLToPath } from 'node:url';
-
 import { Piscina } from 'piscina';
 
 import { OperationFailed } from './failures.ts';
@@ -17,20 +15,25 @@ type Value<Name extends keyof Tasks> = ReturnType<Tasks[Name]> extends Answer<in
 const IDLE_MS = 10_000;
 const THREADS = 2;
 
-/** Where the tasks are: beside the bundle, or in the source tree. */
-function tasksFile(): string {
-  const file = import.meta.url.endsWith('.ts') ? './pool-tasks.ts' : './workspace-worker.mjs';
-  return fileURLToPath(new URL(file, import.meta.url));
+/** Where the tasks are, and flags of node for the threads that load them. */
+export interface PoolSource {
+  readonly filename: string;
+  readonly execArgv?: string[];
 }
 
 /** The pool of one process. */
 export class Pool {
+  readonly #source: PoolSource;
   #piscina: Piscina | undefined;
+
+  constructor(source: PoolSource) {
+    this.#source = source;
+  }
 
   /** Runs one task. Throws OperationFailed as the task answered it. */
   async run<Name extends keyof Tasks>(name: Name, input: Input<Name>): Promise<Value<Name>> {
     this.#piscina ??= new Piscina({
-      filename: tasksFile(),
+      ...this.#source,
       minThreads: 0,
       maxThreads: THREADS,
       idleTimeout: IDLE_MS,

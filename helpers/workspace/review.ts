@@ -29,7 +29,9 @@ export interface Sealed {
 /** The manifest of a run, also of one that has changed nothing. Throws OperationFailed where the rules now hide a change. */
 export function sealedFor(call: Call, draft: OpenDraft | undefined): Sealed {
   const rootIdentity = call.services.guard.facts.rootIdentity.toString('hex');
-  const manifest: Manifest = draft ? manifestOf(draft) : { version: MANIFEST_VERSION, run: call.run, rootIdentity, changes: [] };
+  const manifest: Manifest = draft
+    ? manifestOf(draft)
+    : { version: MANIFEST_VERSION, run: call.run, rootIdentity, changes: [] };
   const hidden = manifest.changes.filter(({ path, type }) =>
     call.rules.hide(namesOf(path), type === 'directory'),
   ).length;
