@@ -58,6 +58,7 @@ export class Ledger {
    * Throws LedgerDamaged: LEDGER_CUT, LEDGER_ALTERED, LEDGER_ABSENT (a low mark without segments) or LEDGER_UNWRITABLE.
    */
   static open(folder: string, now: () => number): Ledger {
+    fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
     const ledger = new Ledger(folder, now);
     ledger.#read();
     return ledger;
