@@ -26,11 +26,14 @@ export interface HelperContract {
   readonly refusals: readonly string[] | 'any';
 }
 
-type RequestType<Contract extends HelperContract> = keyof Contract['requests'] & string;
-type Body<Contract extends HelperContract, Type extends RequestType<Contract>> = ReturnType<
+/** Name of a request of a contract. */
+export type RequestType<Contract extends HelperContract> = keyof Contract['requests'] & string;
+/** Body of one request of a contract. */
+export type RequestBody<Contract extends HelperContract, Type extends RequestType<Contract>> = ReturnType<
   Contract['requests'][Type]['body']['parse']
 >;
-type Reply<Contract extends HelperContract, Type extends RequestType<Contract>> = ReturnType<
+/** Body of the reply to one request of a contract. */
+export type ReplyBody<Contract extends HelperContract, Type extends RequestType<Contract>> = ReturnType<
   Contract['requests'][Type]['reply']['parse']
 >;
 
@@ -120,9 +123,9 @@ export class HelperClient<Contract extends HelperContract> {
   /** Asks one request. Rejects with HelperRefused, HelperSilent, HelperGone, HelperViolation, or the signal's reason; a body outside its shape rejects before anything is sent. */
   request<Type extends RequestType<Contract>>(
     type: Type,
-    body: Body<Contract, Type>,
+    body: RequestBody<Contract, Type>,
     asking: Asking,
-  ): Promise<Reply<Contract, Type>> {
+  ): Promise<ReplyBody<Contract, Type>> {
     return new Promise((resolve, reject) => {
       if (this.#end) throw new HelperGone('connection to the helper has ended', { cause: this.#end });
       asking.signal?.throwIfAborted();
@@ -135,7 +138,7 @@ export class HelperClient<Contract extends HelperContract> {
         settle: this.#settler(id, asking, (outcome) => {
           if ('error' in outcome) return reject(outcome.error);
           // The shape of `type` made this body; the compiler cannot follow an indexed lookup through parse.
-          return resolve(outcome.body as Reply<Contract, Type>);
+          return resolve(outcome.body as ReplyBody<Contract, Type>);
         }),
       });
       this.#connection.write(frame);
@@ -192,7 +195,8 @@ export class HelperClient<Contract extends HelperContract> {
     if (message.kind === 'reply') {
       return waiting.settle({ body: violating('reply', () => waiting.reply.parse(message.body)) });
     }
-    if (!this.#contract.refusals.includes(message.code))
+    const { refusals } = this.#contract;
+    if (refusals !== 'any' && !refusals.includes(message.code))
       throw new HelperViolation('helper refused with an unknown code');
     return waiting.settle({ error: new HelperRefused(message.code, message.message) });
   }

@@ -6,7 +6,8 @@ import net from 'node:net';
 import path from 'node:path';
 import { HelperClient, HelperGone, HelperRefused, HelperSilent } from '../../actors/helper-client.ts';
 import { daemonRequests } from '../protocol.ts';
-import type { DaemonBody, DaemonReply, DaemonRequest } from '../protocol.ts';
+import type { DaemonRequest } from '../protocol.ts';
+import type { ReplyBody, RequestBody } from '../../actors/helper-client.ts';
 import { CliFailure } from './failure.ts';
 
 // The daemon hands on codes of its helpers, so the list of daemon/protocol.ts is not the whole.
@@ -43,8 +44,8 @@ export async function connectOwner(stateDir: string): Promise<OwnerClient> {
 export async function askDaemon<Type extends DaemonRequest>(
   stateDir: string,
   type: Type,
-  body: DaemonBody<Type>,
-): Promise<DaemonReply<Type>> {
+  body: RequestBody<typeof contract, Type>,
+): Promise<ReplyBody<typeof contract, Type>> {
   const client = await connectOwner(stateDir);
   try {
     return await askOver(client, type, body);
@@ -57,8 +58,8 @@ export async function askDaemon<Type extends DaemonRequest>(
 export async function askOver<Type extends DaemonRequest>(
   client: OwnerClient,
   type: Type,
-  body: DaemonBody<Type>,
-): Promise<DaemonReply<Type>> {
+  body: RequestBody<typeof contract, Type>,
+): Promise<ReplyBody<typeof contract, Type>> {
   try {
     return await client.request(type, body, { withinMs: ASK_MS });
   } catch (error) {

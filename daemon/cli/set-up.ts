@@ -134,9 +134,7 @@ export function writePin({
 }
 
 /** The pin, as far as the command line shows it; undefined before pairing. */
-export function readPin(
-  places: Places,
-):
+export function readPin(places: Places):
   | {
       readonly executor: string;
       readonly promotion: string;
