@@ -7,6 +7,7 @@ import { advanceAccess } from '../executors/lifecycle.ts';
 import { newId } from '../new-id.ts';
 import { Refusal } from '../refusal.ts';
 import type { Reader, Writer } from '../store/store.ts';
+import type { AgentsAnswer } from './answers.ts';
 import { findMembership } from './membership.ts';
 import { isInProject, administersOrganisation } from './rules.ts';
 import type { Membership } from './rules.ts';
@@ -134,39 +135,64 @@ export async function agentOfToken(reader: Reader, token: string): Promise<Agent
   return { person: row.person, agent: row.agent, project: row.project, mayOpenRuns: row.mayOpenRuns === 1 };
 }
 
+/** Ends an agent for good: its tokens, its grants and its assignments go at once. Throws Refusal AGENT_ABSENT. */
+export async function endAgent(context: Context, by: Membership, agent: AgentId): Promise<void> {
+  const machines = await context.store.write(async (tx) => {
+    await requireOwnAgent(tx, by, agent);
+    const endedAt = context.clock.now();
+    await tx.updateTable('agents').set({ endedAt }).where('id', '=', agent).execute();
+    await tx
+      .updateTable('agentTokens')
+      .set({ endedAt })
+      .where('agent', '=', agent)
+      .where('endedAt', 'is', null)
+      .execute();
+    const granted = await tx.deleteFrom('grants').where('agent', '=', agent).returning('executor').execute();
+    const assigned = await tx
+      .deleteFrom('assignments')
+      .where('kind', '=', 'agent')
+      .where('subject', '=', agent)
+      .returning('executor')
+      .execute();
+    await record(context, tx, entry('agent.ended', by, agent));
+    const touched = new Set([...granted, ...assigned].map((row) => row.executor));
+    for (const executor of touched) await advanceAccess(context, tx, executor);
+    return touched;
+  });
+  for (const executor of machines) context.wake.executor(executor);
+}
+
 /** Agents that a person may look after: their own, and all of the organisation for who administers it. */
-export async function listAgents(reader: Reader, by: Membership) {
+export async function listAgents(reader: Reader, by: Membership): Promise<AgentsAnswer['agents']> {
   const all = reader
     .selectFrom('agents')
-    .selectAll()
-    .where('organisation', '=', by.organisation)
-    .where('endedAt', 'is', null);
-  const agents = await (administersOrganisation(by) ? all : all.where('owner', '=', by.person))
-    .orderBy('createdAt')
-    .execute();
+    .innerJoin('people', 'people.id', 'agents.owner')
+    .select(['agents.id', 'agents.name', 'owner', 'people.name as ownerName'])
+    .where('agents.organisation', '=', by.organisation)
+    .where('endedAt', 'is', null)
+    .orderBy('agents.createdAt');
+  const agents = await (administersOrganisation(by) ? all : all.where('owner', '=', by.person)).execute();
   const ids = agents.map((agent) => agent.id);
   if (ids.length === 0) return [];
   const tokens = await reader
     .selectFrom('agentTokens')
-    .selectAll()
+    .innerJoin('projects', 'projects.id', 'agentTokens.project')
+    .select(['agentTokens.id', 'agent', 'person', 'project', 'projects.name as projectName', 'mayOpenRuns'])
+    .select('agentTokens.createdAt')
     .where('agent', 'in', ids)
     .where('endedAt', 'is', null)
     .execute();
-  const tools = await reader.selectFrom('toolGrants').selectAll().where('agent', 'in', ids).execute();
+  const tools = await reader
+    .selectFrom('toolGrants')
+    .select(['agent', 'operation'])
+    .where('agent', 'in', ids)
+    .execute();
   return agents.map((agent) => ({
-    id: agent.id,
-    name: agent.name,
-    owner: agent.owner,
+    ...agent,
     tools: tools.filter((tool) => tool.agent === agent.id).map((tool) => tool.operation),
     tokens: tokens
       .filter((token) => token.agent === agent.id)
-      .map(({ id, person, project, mayOpenRuns, createdAt }) => ({
-        id,
-        person,
-        project,
-        mayOpenRuns: mayOpenRuns === 1,
-        createdAt,
-      })),
+      .map(({ agent: _, mayOpenRuns, ...token }) => ({ ...token, mayOpenRuns: mayOpenRuns === 1 })),
   }));
 }
 

@@ -34,7 +34,7 @@ function factsOf(name: string, value: Plain): [string, string][] {
 export function operationChanges(
   before: Descriptor | undefined,
   after: Descriptor,
-): { readonly added: readonly string[]; readonly removed: readonly string[] } {
+): { readonly added: string[]; readonly removed: string[] } {
   const old = before?.operations ?? [];
   return {
     added: after.operations.filter((key) => !old.includes(key)),

@@ -2,7 +2,7 @@
  * The stored lifecycle of each executor, stepped by machines/executor in the transaction of its audit entry. Whoever steps wakes
  * the held questions of that executor once the transaction stands.
  */
-import type { ExecutorId, PersonId } from '../../helpers/protocol/ids.ts';
+import type { ExecutorId, PersonId, ProjectId, TeamId } from '../../helpers/protocol/ids.ts';
 import { executorMachine } from '../../machines/executor/machine.ts';
 import type { ExecutorEvent } from '../../machines/executor/types.ts';
 import { begin, step } from '../../machines/step.ts';
@@ -133,6 +133,33 @@ export async function advanceAccess(
   await stepExecutor(context, tx, id, { type: event });
 }
 
+/** Somebody came into a project or team or left it: access of its executors and of those shared with it changed. Answers which to wake. */
+export async function advanceGroup(
+  context: Context,
+  tx: Writer,
+  group: ProjectId | TeamId,
+): Promise<readonly ExecutorId[]> {
+  const own = await tx
+    .selectFrom('executors')
+    .select('id')
+    .where('state', '!=', 'revoked')
+    .where(({ or, eb, exists, selectFrom }) =>
+      or([
+        // A project's id never equals a team's: each begins with its own prefix.
+        eb('project', '=', group as ProjectId),
+        exists(
+          selectFrom('shares')
+            .select('subject')
+            .whereRef('shares.executor', '=', 'executors.id')
+            .where('subject', '=', group),
+        ),
+      ]),
+    )
+    .execute();
+  for (const { id } of own) await advanceAccess(context, tx, id);
+  return own.map((row) => row.id);
+}
+
 /** What a hidden and an absent executor both answer (N-096). */
 export function absent(): Refusal {
   return new Refusal('EXECUTOR_ABSENT', 'There is no such machine.', { status: 404 });
@@ -151,7 +178,8 @@ async function actOn(tx: Writer, id: ExecutorId, next: Stepped<Machine>): Promis
 function columnsOf(stored: Stored<Machine>): Pick<Row, 'stored' | 'state' | 'epoch' | 'accepting' | 'listed'> {
   return {
     stored: JSON.stringify(stored),
-    state: String(stored.value),
+    // The machine's six states are the column's (N-198); xstate says `value` more widely.
+    state: stored.value as Row['state'],
     epoch: stored.context.epoch,
     accepting: stored.context.accepting ? 1 : 0,
     listed: stored.context.listed ? 1 : 0,

@@ -5,6 +5,7 @@ import type { SignedIn } from '../accounts/sessions.ts';
 import { record } from '../audit/record.ts';
 import type { Context } from '../context.ts';
 import { activeAdministrators } from '../grants/access.ts';
+import type { EmergencyAnswer } from './answers.ts';
 import { Refusal } from '../refusal.ts';
 import type { Writer } from '../store/store.ts';
 import { advanceAccess, stepExecutor } from './lifecycle.ts';
@@ -90,17 +91,8 @@ async function windDown(context: Context, tx: Writer, id: ExecutorId): Promise<v
   if (state === 'error') await stepExecutor(context, tx, id, { type: 'executor.disconnect', by: 'administrator' });
 }
 
-/** What the emergency path shows of an executor, and nothing beside it (N-018). */
-export interface EmergencyView {
-  readonly executor: ExecutorId;
-  readonly label: string;
-  readonly team: string;
-  readonly state: string;
-  readonly createdAt: number;
-}
-
 /** Every executor of the organisation that could be ended, for its owner. Throws Refusal NOT_OWNER. */
-export async function listForEmergency(context: Context, by: SignedIn): Promise<readonly EmergencyView[]> {
+export async function listForEmergency(context: Context, by: SignedIn): Promise<EmergencyAnswer['executors']> {
   const member = await membershipOf(context.store.read, by.person);
   if (member.role !== 'owner') throw notOwner();
   return context.store.read

@@ -6,7 +6,7 @@ import type { Stored } from '../../machines/step.ts';
 import { channelTimes } from '../protocol.ts';
 import type { Context } from '../context.ts';
 import type { Reader, Writer } from '../store/store.ts';
-import type { Scope } from '../store/tables.ts';
+import type { ExecutorState, Scope } from '../store/tables.ts';
 import { readDescriptors } from '../descriptors/store.ts';
 import { stepExecutor } from './lifecycle.ts';
 import type { Access } from './rules.ts';
@@ -19,7 +19,7 @@ export interface ExecutorRow {
   readonly project: ProjectId | null;
   readonly scope: Scope;
   readonly label: string;
-  readonly state: string;
+  readonly state: ExecutorState;
   readonly epoch: number;
   readonly accepting: boolean;
   readonly listed: boolean;

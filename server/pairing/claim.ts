@@ -3,7 +3,6 @@
  * schedule reaches any of it (N-067).
  */
 import { descriptorSchema } from '../../helpers/protocol/descriptor.ts';
-import type { Descriptor } from '../../helpers/protocol/descriptor.ts';
 import type { ExecutorId, PairingId, ProjectId, TeamId } from '../../helpers/protocol/ids.ts';
 import { sha256 } from '../../helpers/protocol/signed.ts';
 import { pairingMachine } from '../../machines/pairing/machine.ts';
@@ -19,11 +18,21 @@ import { mayAdminister, mayCreate } from '../executors/rules.ts';
 import { findExecutor, readAccess } from '../executors/store.ts';
 import { newId } from '../new-id.ts';
 import { Refusal } from '../refusal.ts';
-import type { Writer } from '../store/store.ts';
+import type { Reader, Writer } from '../store/store.ts';
 import type { Scope } from '../store/tables.ts';
 import { codeVerifier } from './code.ts';
-import { claimDigest, claimOf, expireIfDue, findPairing, OPEN_STATES, PAIRING_MS, stepPairing } from './store.ts';
+import {
+  claimDigest,
+  claimOf,
+  expireIfDue,
+  findPairing,
+  OPEN_STATES,
+  PAIRING_MS,
+  stepPairing,
+  storedOf,
+} from './store.ts';
 import type { PairingRow } from './store.ts';
+import type { ShownPairing } from './answers.ts';
 
 /** What a person decides when a machine is taken in: its name, who it is for, and where it belongs. */
 export interface Destination {
@@ -34,31 +43,26 @@ export interface Destination {
   readonly project: ProjectId | null;
 }
 
-/** What the page shows of a machine that asks. */
-export interface ShownPairing {
-  readonly pairing: PairingId;
-  readonly flow: 'enrolment' | 'code';
-  readonly state: string;
-  readonly machineName: string | null;
-  readonly fingerprint: string | null;
-  readonly platform: Descriptor['platform'] | null;
-  readonly rootName: string | null;
-  readonly expiresAt: number;
-  readonly executor: string | null;
-}
-
-function shown(row: PairingRow): ShownPairing {
+/** A pairing as the page shows it. */
+async function shown(reader: Reader, row: PairingRow): Promise<ShownPairing> {
   const descriptor = row.descriptor === null ? null : descriptorSchema.parse(JSON.parse(row.descriptor));
+  const claim = row.executor === null ? null : await claimOf(reader, row);
   return {
     pairing: row.id,
     flow: row.flow,
     state: row.state,
+    by: storedOf(row).context.endedBy,
     machineName: row.machineName,
     fingerprint: row.fingerprint,
     platform: descriptor?.platform ?? null,
+    sandbox: descriptor?.sandbox ?? null,
+    daemonVersion: descriptor?.daemonVersion ?? null,
     rootName: descriptor?.rootName ?? null,
     expiresAt: row.expiresAt,
     executor: row.executor,
+    label: claim?.label ?? null,
+    scope: claim?.scope ?? null,
+    teamName: claim?.teamName ?? null,
   };
 }
 
@@ -80,7 +84,7 @@ export async function lookUpCode(context: Context, by: SignedIn, address: string
   });
   if (row === undefined || !OPEN_STATES.includes(row.state)) throw absentPairing();
   if (row.claimedBy !== null && row.claimedBy !== by.person) throw absentPairing();
-  return shown(row);
+  return shown(context.store.read, row);
 }
 
 /** Checks that a person may make an executor there, and that team and project are of their organisation (N-060). */
@@ -136,7 +140,7 @@ export async function claimPairing(
     return stepPairing(context, tx, claimed, await claimedEvent(tx, claimed), by.person);
   });
   context.wake.pairing(row.id, by.person);
-  return shown(row);
+  return shown(context.store.read, row);
 }
 
 function notConfirmed(): Refusal {
@@ -279,7 +283,7 @@ export async function confirmEnrolment(
   });
   context.wake.pairing(row.id, by.person);
   if (row.executor !== null) context.wake.executor(row.executor);
-  return shown(row);
+  return shown(context.store.read, row);
 }
 
 /** The person gives a pairing up before it was confirmed. */
@@ -289,12 +293,12 @@ export async function cancelByPerson(context: Context, by: SignedIn, id: Pairing
     return stepPairing(context, tx, found, { type: 'pairing.cancel', by: 'person' }, by.person);
   });
   context.wake.pairing(row.id, by.person);
-  return shown(row);
+  return shown(context.store.read, row);
 }
 
 /** Where a pairing stands, for the person who claimed or issued it. */
 export async function showPairing(context: Context, by: SignedIn, id: PairingId): Promise<ShownPairing> {
-  return shown(await context.store.write((tx) => requireOwn(context, tx, by, id)));
+  return shown(context.store.read, await context.store.write((tx) => requireOwn(context, tx, by, id)));
 }
 
 /** A pairing of this person: they claimed or issued it and still administer its executor. */

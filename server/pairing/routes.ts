@@ -16,25 +16,13 @@ import type { App } from '../http.ts';
 import { pairingCalls } from '../protocol.ts';
 import { Refusal } from '../refusal.ts';
 import { cancelPairing, confirmPairing, fetchClaim, pollPairing, replacePairing } from './answer.ts';
+import { shownPairingSchema } from './answers.ts';
 import { enrol, startPairing } from './begin.ts';
 import { cancelByPerson, claimPairing, confirmEnrolment, issueEnrolment, lookUpCode, showPairing } from './claim.ts';
 
 /** Largest body of a pairing call, in bytes. */
 const CALL_LIMIT_BYTES = 131_072;
 const MSGPACK = 'application/msgpack';
-
-const shownSchema = z.strictObject({
-  pairing: pairingIdSchema,
-  flow: z.enum(['enrolment', 'code']),
-  state: z.string(),
-  machineName: z.string().nullable(),
-  /** SHA-256 of the machine's public key, 64 hexadecimal digits. */
-  fingerprint: digestTextSchema.nullable(),
-  platform: z.strictObject({ architecture: z.string(), system: z.string(), majorVersion: z.int() }).nullable(),
-  rootName: z.string().nullable(),
-  expiresAt: timeSchema,
-  executor: z.string().nullable(),
-});
 
 const destinationSchema = z.strictObject({
   label: z.string().trim().min(1).max(64),
@@ -118,12 +106,12 @@ function answerRefusal(context: Context, error: unknown, reply: FastifyReply): F
 function pageRoutes(app: App, context: Context): void {
   app.post(
     '/api/page/pairings/lookup',
-    { schema: { body: z.strictObject({ code: z.string().regex(/^\d{8}$/) }), response: { 200: shownSchema } } },
+    { schema: { body: z.strictObject({ code: z.string().regex(/^\d{8}$/) }), response: { 200: shownPairingSchema } } },
     (request) => lookUpCode(context, personOfRequest(request), request.ip, request.body.code),
   );
   app.get(
     '/api/page/pairings/:pairing',
-    { schema: { params: pairingParams, response: { 200: shownSchema } } },
+    { schema: { params: pairingParams, response: { 200: shownPairingSchema } } },
     (request) => showPairing(context, personOfRequest(request), request.params.pairing),
   );
   app.post(
@@ -132,7 +120,7 @@ function pageRoutes(app: App, context: Context): void {
       schema: {
         params: pairingParams,
         body: destinationSchema.extend({ fingerprint: digestTextSchema }),
-        response: { 200: shownSchema },
+        response: { 200: shownPairingSchema },
       },
     },
     (request) => claimPairing(context, personOfRequest(request), request.params.pairing, request.body),
@@ -143,14 +131,14 @@ function pageRoutes(app: App, context: Context): void {
       schema: {
         params: pairingParams,
         body: z.strictObject({ fingerprint: digestTextSchema }),
-        response: { 200: shownSchema },
+        response: { 200: shownPairingSchema },
       },
     },
     (request) => confirmEnrolment(context, personOfRequest(request), request.params.pairing, request.body.fingerprint),
   );
   app.post(
     '/api/page/pairings/:pairing/cancel',
-    { schema: { params: pairingParams, response: { 200: shownSchema } } },
+    { schema: { params: pairingParams, response: { 200: shownPairingSchema } } },
     (request) => cancelByPerson(context, personOfRequest(request), request.params.pairing),
   );
   app.post(

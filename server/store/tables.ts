@@ -22,6 +22,9 @@ export type OrganisationRole = 'owner' | 'admin' | 'member';
 /** Who an executor may be used by and administered by at the start; never changes (N-012, N-013). */
 export type Scope = 'private' | 'project' | 'organization';
 
+/** The six states of an executor (N-198). */
+export type ExecutorState = 'pending_pairing' | 'online' | 'offline' | 'draining' | 'revoked' | 'error';
+
 interface AccountTables {
   organisations: { id: OrganisationId; name: string; createdAt: number };
   teams: { id: TeamId; organisation: OrganisationId; name: string; createdAt: number };
@@ -96,7 +99,7 @@ interface ExecutorTables {
     label: string;
     /** JSON of the lifecycle as machines/step.ts stores it; the columns below repeat what queries need. */
     stored: string;
-    state: string;
+    state: ExecutorState;
     epoch: number;
     accepting: Flag;
     listed: Flag;

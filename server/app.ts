@@ -1,0 +1,183 @@
+/*
+ * The HTTP server: headers, sessions and errors in one place, then the routes of each subject.
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import cookie from '@fastify/cookie';
+import helmet from '@fastify/helmet';
+import serveFiles from '@fastify/static';
+import swagger from '@fastify/swagger';
+import fastify from 'fastify';
+import {
+  hasZodFastifySchemaValidationErrors,
+  jsonSchemaTransform,
+  serializerCompiler,
+  validatorCompiler,
+} from 'fastify-type-provider-zod';
+import type { ZodTypeProvider } from 'fastify-type-provider-zod';
+import { accountRoutes } from './accounts/routes.ts';
+import { checkOwnPage, readSession } from './accounts/sessions.ts';
+import { auditRoutes } from './audit/routes.ts';
+import { availabilityRoutes } from './availability/routes.ts';
+import type { Context } from './context.ts';
+import { descriptorRoutes } from './descriptors/routes.ts';
+import { eventRoutes } from './events/routes.ts';
+import { executorRoutes } from './executors/routes.ts';
+import { grantRoutes } from './grants/routes.ts';
+import type { App } from './http.ts';
+import { operatorRoutes } from './operators/routes.ts';
+import { pairingRoutes } from './pairing/routes.ts';
+import { Refusal } from './refusal.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** A route of the page that needs no session: setup, sign-in and asking who is signed in. */
+    open?: boolean;
+  }
+}
+
+/** Largest body of a JSON call, in bytes. */
+const BODY_LIMIT_BYTES = 262_144;
+
+/** What the page may load and do: its own files and this server, no inline code, no frame around it. */
+const CONTENT_SECURITY_POLICY = {
+  'default-src': ["'none'"],
+  'script-src': ["'self'"],
+  'style-src': ["'self'"],
+  'connect-src': ["'self'"],
+  'img-src': ["'self'", 'data:'],
+  'font-src': ["'none'"],
+  'manifest-src': ["'self'"],
+  'base-uri': ["'none'"],
+  'form-action': ["'self'"],
+  'frame-ancestors': ["'none'"],
+  'require-trusted-types-for': ["'script'"],
+  'trusted-types': ["'none'"],
+};
+
+/** Makes the server without listening. `pageFolder` holds index.html and assets/ of the page; undefined where none was built. */
+export async function createApp(context: Context, pageFolder?: string): Promise<App> {
+  const { tls, behindProxy } = context.settings;
+  const https =
+    tls === undefined
+      ? null
+      : { cert: readFileSync(tls.certificate), key: readFileSync(tls.key), minVersion: 'TLSv1.2' as const };
+  const app = fastify({
+    https,
+    logger: false,
+    // TRUST: only a proxy on this machine may name the client, and only where the owner said that there is one.
+    trustProxy: behindProxy ? 'loopback' : false,
+    bodyLimit: BODY_LIMIT_BYTES,
+    forceCloseConnections: true,
+    routerOptions: { maxParamLength: 200 },
+  }).withTypeProvider<ZodTypeProvider>();
+  app.setValidatorCompiler(validatorCompiler);
+  app.setSerializerCompiler(serializerCompiler);
+  await app.register(helmet, {
+    contentSecurityPolicy: { useDefaults: false, directives: CONTENT_SECURITY_POLICY },
+    strictTransportSecurity: context.settings.publicOrigin.startsWith('https:'),
+  });
+  await app.register(cookie);
+  await app.register(swagger, {
+    openapi: { openapi: '3.1.0', info: { title: 'nessie-executor control plane', version: '1' } },
+    transform: jsonSchemaTransform,
+  });
+  answerErrors(app, context);
+  checkSessions(app, context);
+  for (const routes of [
+    accountRoutes,
+    pairingRoutes,
+    executorRoutes,
+    descriptorRoutes,
+    grantRoutes,
+    availabilityRoutes,
+    auditRoutes,
+    eventRoutes,
+    operatorRoutes,
+  ]) {
+    routes(app, context);
+  }
+  await servePage(app, pageFolder);
+  return app;
+}
+
+/** Every call of the page belongs to a session; what may change something also comes from the page of this server. */
+function checkSessions(app: App, context: Context): void {
+  app.decorateRequest('signedIn', null);
+  app.addHook('onRequest', async (request, reply) => {
+    if (!request.url.startsWith('/api/')) return;
+    void reply.header('cache-control', 'no-store');
+    if (!request.url.startsWith('/api/page/')) return;
+    request.signedIn = await readSession(context, request, reply);
+    checkOwnPage(context, request);
+    if (request.signedIn === null && request.routeOptions.config.open !== true) {
+      throw new Refusal('SIGN_IN_REQUIRED', 'Sign in first.', { status: 401 });
+    }
+  });
+}
+
+/** Every error is `{code, message, remedy?}`: never a stack, a path or a value that somebody sent. */
+function answerErrors(app: App, context: Context): void {
+  app.setErrorHandler((error, request, reply) => {
+    if (error instanceof Refusal) {
+      const { code, message, remedy, status } = error;
+      return reply.status(status).send({ code, message, ...(remedy === undefined ? {} : { remedy }) });
+    }
+    if (hasZodFastifySchemaValidationErrors(error)) {
+      return reply.status(400).send({ code: 'REQUEST_INVALID', message: describeIssue(error.validation) });
+    }
+    const status = error instanceof Error && 'statusCode' in error ? Number(error.statusCode) : 500;
+    if (status >= 400 && status < 500) {
+      return reply
+        .status(status)
+        .send({ code: 'REQUEST_INVALID', message: 'This request cannot be read: expected JSON within the limits.' });
+    }
+    context.log.error({ ...aboutError(error), route: request.routeOptions.url ?? 'none' }, 'request failed');
+    return reply.status(500).send({
+      code: 'INTERNAL',
+      message: 'This did not work, and what exactly went wrong is in the server’s log.',
+      remedy: 'Try again; if it stays, look into the log.',
+    });
+  });
+}
+
+function describeIssue(
+  issues: readonly { readonly instancePath: string; readonly message?: string | undefined }[],
+): string {
+  const issue = issues[0];
+  const where = issue?.instancePath.replaceAll('/', '.').replace(/^\./, '') ?? '';
+  return `${where === '' ? 'The request' : where}: ${issue?.message ?? 'not as expected'}`;
+}
+
+/** What a log may hold of an error: its name, its code and where in our code it arose. */
+function aboutError(error: unknown): { readonly error: string; readonly code?: string; readonly at?: string } {
+  if (!(error instanceof Error)) return { error: 'unknown' };
+  const at = /\/([\w-]+\.[mt]?[jt]s):(\d+)/.exec(error.stack ?? '');
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+  return {
+    error: error.name,
+    ...(code === undefined ? {} : { code }),
+    ...(at === null ? {} : { at: `${at[1]}:${at[2]}` }),
+  };
+}
+
+/** The page's files; every address that is no file and no call is the page itself, which reads the address. */
+async function servePage(app: App, pageFolder: string | undefined): Promise<void> {
+  const page = pageFolder === undefined ? undefined : readFileSync(join(pageFolder, 'index.html'));
+  if (pageFolder !== undefined) {
+    await app.register(serveFiles, {
+      root: join(pageFolder, 'assets'),
+      prefix: '/assets/',
+      immutable: true,
+      maxAge: '365d',
+      decorateReply: false,
+    });
+  }
+  app.setNotFoundHandler((request, reply) => {
+    const isCall = request.url.startsWith('/api/') || request.url.startsWith('/assets/');
+    if (page === undefined || isCall || request.method !== 'GET') {
+      return reply.status(404).send({ code: 'NOT_FOUND', message: 'There is nothing at this address.' });
+    }
+    return reply.type('text/html; charset=utf-8').header('cache-control', 'no-cache').send(page);
+  });
+}
