@@ -160,7 +160,7 @@ const walkReasons: Readonly<Record<string, WalkReason>> = {
 /** Opens names below a root with flags of open(2). Throws WalkRefused, or NativeError for what a caller cannot mend. */
 export function openBelow(root: number, names: PathNames, flags: number): number {
   try {
-    return openat2(root, joinNames(names), { flags: flags | constants.O_NOFOLLOW, resolve: RESOLVE_STRICT });
+    return openat2(root, joinNames(names), { flags, resolve: RESOLVE_STRICT });
   } catch (cause) {
     const reason = cause instanceof NativeError ? walkReasons[cause.code] : undefined;
     throw reason ? new WalkRefused(reason, { cause }) : cause;
