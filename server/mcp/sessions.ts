@@ -1,0 +1,108 @@
+import type { AgentIdentity } from '../accounts/agents.ts';
+import type { Work } from '../commands/work.ts';
+import { endRun } from '../runs/store.ts';
+import { McpSession } from './session.ts';
+import { endSession, findSession, makeSession } from './store.ts';
+
+/** Sessions of this process; the store knows all of them, and a session that is not here is taken up again by its id. */
+export class McpSessions {
+  readonly #work: Work;
+  readonly #sessions = new Map<string, Promise<McpSession>>();
+  readonly #unlisten: () => void;
+
+  constructor(work: Work) {
+    this.#work = work;
+    this.#unlisten = work.wake.listen((change) => {
+      if (change.of === 'run' || change.of === 'executor') void this.#changed(change.of, change.id);
+    });
+  }
+
+  /** Makes a session for a client that initializes. Throws Refusal SESSION_LIMIT. */
+  async make(identity: AgentIdentity, initialize: unknown): Promise<McpSession> {
+    const id = this.#work.random(24).toString('base64url');
+    const { run } = await makeSession(this.#work, identity, id, initialize);
+    const session = new McpSession(this.#work, identity, id, run);
+    await session.start();
+    this.#sessions.set(id, Promise.resolve(session));
+    return session;
+  }
+
+  /** The session of an id, if it stands and is this identity's; taken up again after a restart, never by a second run. */
+  async find(identity: AgentIdentity, id: string): Promise<McpSession | undefined> {
+    const known = await this.#sessions.get(id);
+    if (known) return isSame(known.identity, identity) ? known : undefined;
+    if (id.length > 64) return undefined;
+    const found = await findSession(this.#work, identity, id);
+    if (!found) return undefined;
+    const resumed = this.#sessions.get(id) ?? this.#resume(identity, id, found);
+    this.#sessions.set(id, resumed);
+    return resumed;
+  }
+
+  /** The client ended its session, and with it the run that it opened itself. */
+  async end(session: McpSession): Promise<void> {
+    this.#sessions.delete(session.id);
+    await endSession(this.#work, session.id);
+    if (session.run?.openedBy === 'agent') await endRun(this.#work, session.run.id, 'closed-by-client');
+    await session.close();
+  }
+
+  /** Ends every session of this process; their clients take them up again. */
+  async stop(): Promise<void> {
+    this.#unlisten();
+    const sessions = await Promise.all(this.#sessions.values());
+    this.#sessions.clear();
+    await Promise.all(sessions.map((session) => session.close()));
+  }
+
+  /** Replays the client's own initialize, so that protocol and transport stand where they stood. */
+  async #resume(
+    identity: AgentIdentity,
+    id: string,
+    { session: row, run }: NonNullable<Awaited<ReturnType<typeof findSession>>>,
+  ): Promise<McpSession> {
+    const session = new McpSession(this.#work, identity, id, run);
+    await session.start();
+    const params: unknown = JSON.parse(row.initialize);
+    for (const message of [
+      { jsonrpc: '2.0', id: 'resume', method: 'initialize', params },
+      { jsonrpc: '2.0', method: 'notifications/initialized' },
+    ]) {
+      const headers = {
+        accept: 'application/json, text/event-stream',
+        'content-type': 'application/json',
+        'mcp-session-id': id,
+      };
+      const request = new Request('http://localhost/mcp', { method: 'POST', headers });
+      const response = await session.transport.handleRequest(request, { parsedBody: message });
+      await response.text();
+    }
+    return session;
+  }
+
+  async #changed(of: 'run' | 'executor', id: string): Promise<void> {
+    for (const waiting of this.#sessions.values()) {
+      const session = await waiting;
+      if (of === 'executor') await session.stirred();
+      else if (session.run?.id === id) await this.#runChanged(session);
+    }
+  }
+
+  /** A run that the agent opened itself and that ended takes its session with it. */
+  async #runChanged(session: McpSession): Promise<void> {
+    const run = session.run;
+    if (run?.openedBy !== 'agent') return;
+    const row = await this.#work.store.read
+      .selectFrom('runs')
+      .select('state')
+      .where('id', '=', run.id)
+      .executeTakeFirst();
+    if (row?.state !== 'ended' || !this.#sessions.delete(session.id)) return;
+    await endSession(this.#work, session.id);
+    await session.close();
+  }
+}
+
+function isSame(one: AgentIdentity, other: AgentIdentity): boolean {
+  return one.person === other.person && one.agent === other.agent && one.project === other.project;
+}
