@@ -50,6 +50,19 @@ function confinementOf(plan: LaunchPlan, abi: number): Confinement {
   return render(plan.program === 'probe' ? twinOf(row) : row, circumstancesOf(plan, abi));
 }
 
+/** THREAT: a descriptor that the starter forgot could be one of Node's own by now; each must be of its declared kind. */
+function checkDescriptors(plan: LaunchPlan): void {
+  const row = TABLE[plan.row];
+  for (const { number, kind } of row.confined ? row.descriptors : []) {
+    if (kind === 'null' || kind === 'log') continue;
+    const status = fs.fstatSync(number);
+    const isSocket = kind === 'listener' || (kind === 'channel' && plan.connect === undefined);
+    if (isSocket ? !status.isSocket() : kind === 'file' ? status.isDirectory() : !status.isDirectory()) {
+      throw new Error(`${number} is no ${kind}`);
+    }
+  }
+}
+
 type OpenRule = { readonly descriptor: number; readonly rights: bigint };
 
 function openRule(rule: LandlockRule): OpenRule[] {
@@ -134,6 +147,7 @@ function launch(): void {
   process.umask(0o077);
   const abi = step('kernel', landlockAbi);
   const confinement = step('plan', () => confinementOf(plan, abi));
+  step('descriptors', () => checkDescriptors(plan));
   const rules = step('paths', () => confinement.rules.flatMap(openRule));
   const channel = step('connect', () => {
     if (plan.connect === undefined) return undefined;
