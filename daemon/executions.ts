@@ -18,6 +18,7 @@ import type {
 } from '../machines/command/types.ts';
 import type { WorkspaceClient } from '../actors/workspace.ts';
 import type { CommandId } from '../helpers/protocol/ids.ts';
+import { sha256 } from '../helpers/protocol/signed.ts';
 import { checkStart } from './gate.ts';
 import type { AdmittedCommand, GateFacts } from './gate.ts';
 import type { Ledger } from './ledger/ledger.ts';
@@ -174,6 +175,7 @@ export class Executions {
     const { channel } = this.#parts.sessions;
     if (!channel) throw new RangeError('no connection stands');
     const result = live.finished?.result ?? this.#parts.results.read(live.facts.command);
+    if (!this.#isWhole(live.facts.command, result)) return { answer: 'refused', code: 'RESULT_LOST' };
     const verdict = await this.#parts.receipts.deliver(channel, live.facts.command, { result, late });
     if (verdict === 'refused') return { answer: 'refused', code: 'RESULT_REFUSED' };
     this.#parts.results.drop(live.facts.command);
@@ -183,6 +185,13 @@ export class Executions {
   async #replace({ commandId, code }: RecordReplacement['input']): Promise<RecordReplacement['output']> {
     await this.#parts.receipts.refuse(this.#of(commandId).facts, { outcome: 'failed', code, resultDigest: null });
     return { durable: true };
+  }
+
+  /** Whether the bytes are those whose digest was signed, where a result was signed at all. */
+  #isWhole(command: CommandId, result: Uint8Array | undefined): boolean {
+    const { receipts, ended } = this.#parts.ledger().memory.commands.get(command) ?? {};
+    if (receipts?.at(-1)?.type !== 'machine.result' || !ended?.resultDigest) return true;
+    return result !== undefined && sha256(result).equals(ended.resultDigest);
   }
 
   #tell(command: CommandId): void {

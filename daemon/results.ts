@@ -1,10 +1,12 @@
 /*
  * Results that the control plane has not countersigned yet: bytes by command id, so that a lost answer is sent again as the
- * same bytes after a restart. They are the content that a person granted, kept no longer than that.
+ * same bytes after a restart of the process. They are the content that a person granted, kept no longer than that.
+ *
+ * They are not synced: what is durable is the signed digest in the ledger. Where a power cut took the bytes, the ending is
+ * replaced by a refusal that says so (RESULT_LOST), and the result is not invented.
  */
 import fs from 'node:fs';
 import type { CommandId } from '../helpers/protocol/ids.ts';
-import { replaceDurably } from './records.ts';
 
 /** The results below one folder of the daemon's own. */
 export class Results {
@@ -16,9 +18,9 @@ export class Results {
     fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
   }
 
-  /** Makes a result durable. Throws with the errno of a disk that cannot take it. */
+  /** Keeps a result. Throws with the errno of a disk that cannot take it. */
   keep(command: CommandId, bytes: Uint8Array): void {
-    replaceDurably(this.#folder, command, bytes);
+    fs.writeFileSync(`${this.#folder}/${command}`, bytes, { mode: 0o600, flag: 'wx' });
   }
 
   /** Bytes of a kept result; undefined when there are none. */

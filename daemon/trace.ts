@@ -9,6 +9,8 @@ import { emptyRecording, recordInspection } from '../machines/trace/record.ts';
 import type { Recording } from '../machines/trace/record.ts';
 import { sha256 } from '../helpers/protocol/signed.ts';
 
+/** How long events are gathered before their lines are computed, in ms: a command in flight is not delayed by its trace. */
+const RECORD_AFTER_MS = 100;
 const KEPT_LINES = 20_000;
 const FILE_LIMIT_BYTES = 8_388_608;
 
@@ -21,6 +23,8 @@ export class TraceLog {
   #unwritten: string[] = [];
   #bytes = 0;
   #willFlush = false;
+  #heard: InspectionEvent[] = [];
+  #willRecord = false;
   /** Sentences of the recorder where a live actor was not where its machine says; 0 in a sound system. */
   disagreements = 0;
   /** Lines that could not be written. */
@@ -33,16 +37,32 @@ export class TraceLog {
 
   /** The hook for `createActor`. */
   readonly inspect = (event: InspectionEvent): void => {
+    this.#heard.push(event);
+    if (this.#willRecord) return;
+    this.#willRecord = true;
+    setTimeout(() => this.#record(), RECORD_AFTER_MS).unref();
+  };
+
+  /** Lines are computed behind the work: what was heard is immutable, so it gives the same lines later. */
+  #record(): void {
+    this.#willRecord = false;
+    const heard = this.#heard;
+    this.#heard = [];
+    for (const event of heard) this.#recordOne(event);
+  }
+
+  #recordOne(event: InspectionEvent): void {
     const recorded = recordInspection(this.#recording, event, (text) =>
       sha256(Buffer.from(text, 'utf8')).toString('hex'),
     );
     this.#recording = recorded.recording;
     if (recorded.disagreement !== undefined) this.disagreements += 1;
     if (recorded.line) this.#keep(formatLine(recorded.line).trimEnd());
-  };
+  }
 
   /** Lines from `after` on, at most `limit`, and where to go on. */
   lines(after: number, limit: number): { lines: string[]; next: number } {
+    this.#record();
     const from = Math.max(0, after - this.#first);
     const lines = this.#lines.slice(from, from + limit);
     return { lines, next: this.#first + from + lines.length };

@@ -54,7 +54,8 @@ export const daemon: Confined = {
     ...COMMON_LIMITS,
     { resource: 'openFiles', value: 512, reason: 'its listeners, their connections and the files of its folder' },
   ],
-  nodeFlags: [...COMMON_FLAGS, '--max-old-space-size=256'],
+  // A young generation of 1 MiB costs a command a third of its time in collections; pages that are not used are not resident.
+  nodeFlags: [...COMMON_FLAGS, '--max-semi-space-size=8', '--max-old-space-size=256'],
   systemCalls: {
     sockets: 'none',
     accept: true,
