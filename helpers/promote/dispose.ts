@@ -39,14 +39,18 @@ function disposeOfFolder(stage: number, name: Buffer): Disposed {
 }
 
 function disposeOfFile(tree: Tree, step: Step, name: Buffer, keep: () => number, unsafe: boolean): Disposed {
-  const descriptor = openAt(tree.stage, name);
+  const descriptor = openReadable(tree.stage, name);
+  if (descriptor === undefined) return 'open';
   try {
     const lease = tree.leases ? takeLease(descriptor) : 'unsupported';
     if (lease === 'in-use') return 'open';
     const status = statx(descriptor, ITSELF);
     const known = [step.before, step.after].find((facts) => isSame(status, facts));
     const kept = (unsafe && known !== step.after) || digestDescriptor(descriptor).sha256 !== known?.sha256;
-    if (kept) copyOut(descriptor, keep(), name.toString());
+    if (kept) {
+      copyOut(descriptor, keep(), name.toString(), true);
+      fsync(keep());
+    }
     if (lease === 'held' && writerWaits(descriptor)) return 'open';
     unlinkat(tree.stage, name, 0);
     if (lease === 'held') releaseLease(descriptor);
@@ -57,17 +61,23 @@ function disposeOfFile(tree: Tree, step: Step, name: Buffer, keep: () => number,
   }
 }
 
-/** Copies an open file into a folder of our own, complete and on the disk when it returns, in place of what an earlier, cut copy left. */
-export function copyOut(descriptor: number, folder: number, name: string, sync = true): string {
+/** Somebody who held the file open may have taken our right to read it; then it cannot be judged and stays. */
+function openReadable(stage: number, name: Buffer): number | undefined {
+  try {
+    return openAt(stage, name);
+  } catch (error) {
+    if (error instanceof NativeError && error.code === 'EACCES') return undefined;
+    throw error;
+  }
+}
+
+/** Copies an open file into a folder of our own, in place of what an earlier, cut copy left; with `sync` its content is on the disk when it returns, its name once the folder is synced. */
+export function copyOut(descriptor: number, folder: number, name: string, sync: boolean): void {
   if (hasOwn(folder, name)) unlinkat(folder, Buffer.from(name), 0);
   const copy = createOwn(folder, name);
   try {
-    const { sha256 } = digestDescriptor(descriptor, (chunk, offset) => pwrite(copy, chunk, BigInt(offset)));
-    if (sync) {
-      fsync(copy);
-      fsync(folder);
-    }
-    return sha256;
+    digestDescriptor(descriptor, (chunk, offset) => pwrite(copy, chunk, BigInt(offset)));
+    if (sync) fsync(copy);
   } finally {
     closeSync(copy);
   }

@@ -1,7 +1,7 @@
 /* The way forward out of `committed`: old files go to the history, the stage folder goes away. */
 import { closeSync } from 'node:fs';
 import { NativeError } from '../runtime/libc.ts';
-import { statx, syncfs } from '../runtime/native-files.ts';
+import { fsync, statx, syncfs } from '../runtime/native-files.ts';
 import { copyOut } from './dispose.ts';
 import { folderOf } from './folder-times.ts';
 import { pathsOf } from './go-back.ts';
@@ -83,6 +83,7 @@ function saveHistory(scene: Scene, tree: Tree, { begin, steps }: Prepared, onSte
       onStep(index + 1);
     }
     if (isBulk) syncfs(folder.open());
+    else fsync(folder.open());
   } finally {
     folder.close();
   }

@@ -75,7 +75,7 @@ function contentOf(draft: IndexState, path: Buffer): number {
   return now?.type === 'file' ? now.content : 0;
 }
 
-/** Modes that no approval can give (N-528, S-153), and names that are ours. */
+/** Modes that no approval can give (N-528, S-153) or that would lock us out before the commit, and names that are ours. */
 function checkLimits(rows: readonly Row[]): void {
   for (const { change, path } of rows) {
     if (splitPath(path)[0]?.toString('latin1').startsWith(STAGE_PREFIX))
@@ -84,8 +84,9 @@ function checkLimits(rows: readonly Row[]): void {
     if (after === null) continue;
     const before = sideOf(change.before);
     const opensToAll = (after.mode & 0o002) !== 0 && ((before?.mode ?? 0) & 0o002) === 0;
-    const closedFolder = change.type === 'directory' && (after.mode & 0o700) !== 0o700;
-    if (after.mode > 0o777 || opensToAll || closedFolder) throw new Stopped('PROMOTION_MANIFEST_INVALID', path);
+    const needed = change.type === 'directory' ? 0o700 : 0o400;
+    const closesToOwner = (after.mode & needed) !== needed;
+    if (after.mode > 0o777 || opensToAll || closesToOwner) throw new Stopped('PROMOTION_MANIFEST_INVALID', path);
   }
 }
 

@@ -65,11 +65,13 @@ export class PromotionScene {
   readonly owner: string;
   readonly key: { readonly publicKey: KeyObject; readonly privateKey: KeyObject };
   /** Uid that owns the root and that promote takes, or undefined where the tests run as an ordinary user. */
-  readonly uid = uidOf(20);
+  readonly uid: number | undefined;
   promotion: 'page' | 'machine' = 'page';
   #sequence = 0;
 
-  constructor(parent: string = os.tmpdir()) {
+  /** `asCaller`: everything belongs to this process, for tests that call promote's code in themselves. */
+  constructor({ parent = os.tmpdir(), asCaller = false }: { parent?: string; asCaller?: boolean } = {}) {
+    this.uid = asCaller ? undefined : uidOf(20);
     this.folder = fs.mkdtempSync(path.join(parent, 'promotion-'));
     fs.chmodSync(this.folder, 0o755);
     [this.root, this.draft, this.own, this.owner] = ['root', 'draft', 'own', 'owner'].map((name) =>
@@ -178,7 +180,7 @@ export class PromotionScene {
 
   #baseOf(name: string): Base | null {
     const where = this.at(Buffer.from(name, 'latin1'));
-    const stat = fs.lstatSync(where, { throwIfNoEntry: false });
+    const stat = statusOf(where);
     if (stat === undefined) return null;
     const folder = openFolder(path.dirname(this.root));
     const relative = Buffer.concat([Buffer.from('root/'), Buffer.from(name, 'latin1')]);
@@ -228,6 +230,11 @@ export class PromotionScene {
       ...changes,
     });
     return signPayload(key, 'control.approval', encodeStatement('control.approval', approval));
+  }
+
+  /** Some payload, signed by the control plane's key for any purpose. */
+  sign(domain: string, payload: Uint8Array, key: KeyObject = this.key.privateKey): Signed {
+    return signPayload(key, domain, payload);
   }
 
   /** Starts the real, confined promote on this scene's folders. */
@@ -281,6 +288,15 @@ export class PromotionScene {
     };
     walk(Buffer.from(this.root));
     return new Map([...found].toSorted(([one], [two]) => (one < two ? -1 : 1)));
+  }
+}
+
+function statusOf(where: Buffer): fs.Stats | undefined {
+  try {
+    return fs.lstatSync(where);
+  } catch {
+    // no such name, or a file where a folder would have to be: nothing stands there
+    return undefined;
   }
 }
 

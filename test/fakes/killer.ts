@@ -1,0 +1,77 @@
+import { spawn, spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+
+/** System calls that change something or bring it to the disk; of openat2 only those that make a file count. */
+export const MUTATING = [
+  'openat2',
+  'mkdirat',
+  'unlinkat',
+  'renameat2',
+  'linkat',
+  'fchmod',
+  'fchown',
+  'utimensat',
+  'pwrite64',
+  'ftruncate',
+  'fsetxattr',
+  'fsync',
+  'fdatasync',
+  'syncfs',
+] as const;
+
+/** The n-th call of one name since strace was attached, counted from 1. */
+export interface Call {
+  readonly name: string;
+  readonly nth: number;
+}
+
+/** A strace that is attached to a process. */
+export interface Tracer {
+  /** Calls that it saw, in order; complete when the process or the tracer has ended. */
+  readonly calls: () => Call[];
+  readonly detach: () => Promise<void>;
+}
+
+/** Whether strace can be used here. */
+export function hasStrace(): boolean {
+  return spawnSync('strace', ['-V']).status === 0;
+}
+
+/** Attaches strace to every thread of a process; `inject` are expressions of its -e inject option. */
+export async function attach(pid: number, inject: readonly string[] = []): Promise<Tracer> {
+  const log = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'strace-')), 'log');
+  const injects = inject.flatMap((expression) => ['-e', `inject=${expression}`]);
+  const child = spawn('strace', ['-f', '-p', String(pid), '-o', log, '-e', `trace=${MUTATING.join(',')}`, ...injects]);
+  const ended = new Promise<void>((resolve) => void child.once('exit', () => resolve()));
+  await new Promise<void>((resolve, reject) => {
+    let said = '';
+    child.stderr.on('data', (chunk: Buffer) => {
+      said += String(chunk);
+      if (/attached/.test(said)) resolve();
+      if (/Operation not permitted|No such process|invalid/i.test(said)) reject(new Error(said));
+    });
+    child.once('exit', () => reject(new Error(`strace ended: ${said}`)));
+  });
+  return {
+    calls: () => callsOf(fs.readFileSync(log, 'utf8')),
+    detach: async () => {
+      child.kill('SIGTERM');
+      await ended;
+    },
+  };
+}
+
+function callsOf(log: string): Call[] {
+  const counts = new Map<string, number>();
+  const calls: Call[] = [];
+  for (const line of log.split('\n')) {
+    const name = /^\d+\s+([a-z0-9_]+)\(/.exec(line)?.[1];
+    if (name === undefined) continue;
+    const nth = (counts.get(name) ?? 0) + 1;
+    counts.set(name, nth);
+    if (name !== 'openat2' || /O_CREAT|O_TMPFILE/.test(line)) calls.push({ name, nth });
+  }
+  return calls;
+}
