@@ -77,7 +77,8 @@ export function step<Machine extends AnyStateMachine>(
 function restored(machine: AnyStateMachine, stored: Stored<AnyStateMachine>): AnyMachineSnapshot | undefined {
   if (stored.machine !== machine.id || stored.version !== machine.version) return undefined;
   try {
-    const snapshot = machine.resolveState(stored);
+    const { value, context } = stored;
+    const snapshot = machine.resolveState({ value, context });
     return snapshot.status === stored.status ? snapshot : undefined;
   } catch {
     // xstate throws for a state that the machine does not have: the store was altered or written by another version.

@@ -55,6 +55,7 @@ const executor = setup({
   },
   guards: {
     isUnconfirmed: ({ context }) => context.fingerprint === null,
+    isBeingDeleted: ({ context }) => context.revokedBecause === 'deleted',
     isConfirmedKey: ({ context }, fingerprint: string) => context.fingerprint === fingerprint,
     isAccepting: ({ context }) => context.accepting,
     isPaused: ({ context }) => !context.accepting,
@@ -223,7 +224,7 @@ export const executorMachine = executor.createMachine({
         ],
       },
       entry: [...advance, 'stopLeasing'],
-      always: { guard: 'isUnconfirmed', target: 'revoked' },
+      always: { guard: 'isBeingDeleted', target: 'revoked' },
       on: {
         ...decisions,
         ...endings,

@@ -46,6 +46,7 @@ export function passed(
   // The first inspection comes from the constructor, before it returns.
   let root: object | undefined;
   const note = (snapshot: unknown): void => {
+    // oxlint-disable-next-line no-underscore-dangle -- the only place where xstate keeps the nodes of a snapshot
     for (const node of (snapshot as { _nodes: AnyStateNode[] })._nodes) states.add(node.id);
   };
   const actor = createActor(live, {
@@ -54,6 +55,7 @@ export function passed(
       root ??= inspection.actorRef;
       if (inspection.actorRef !== root) return;
       if (inspection.type === '@xstate.microstep') {
+        // oxlint-disable-next-line no-underscore-dangle -- xstate's own name
         for (const transition of inspection._transitions) {
           transitions.add(names.get(transition) ?? '');
           states.add(transition.source.id);
@@ -67,4 +69,10 @@ export function passed(
   for (const event of events) actor.send(event);
   actor.stop();
   return { states, transitions };
+}
+
+/** What a snapshot says beside counters that grow for ever, so that a search over states ends. */
+export function shapeOf(snapshot: { readonly value: unknown; readonly context: object }): string {
+  const { epoch: _epoch, attempt: _attempt, ...context } = { epoch: 0, attempt: 0, ...snapshot.context };
+  return JSON.stringify([snapshot.value, context]);
 }
