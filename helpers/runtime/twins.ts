@@ -194,6 +194,12 @@ async function withAims<T>(configuration: Configuration, use: (aims: Aims) => Pr
   }
 }
 
+/** Whether a try shows anything but what the table says: never made, another outcome, or a control that failed too, so that nothing is shown. */
+export function differs(expected: 'reached' | 'refused', twin: Outcome, control: Outcome): boolean {
+  if (!twin.reached && twin.code === NEVER_TRIED.code) return true;
+  return twin.reached !== (expected === 'reached') || !control.reached;
+}
+
 /** Tries what every confined row must not reach, with and without confinement; the executor need not run. Throws InstallationError. */
 export async function runTwins(installation: Installation, configuration: Configuration): Promise<TwinFinding[]> {
   const rows = Object.values(TABLE).filter((row): row is Confined => row.confined);
@@ -207,8 +213,7 @@ export async function runTwins(installation: Installation, configuration: Config
       tries.forEach(({ title, attempt, expected }, index) => {
         const twin = outcomes[index] ?? NEVER_TRIED;
         const free = control.get(JSON.stringify(controlOf(attempt, row, aims))) ?? NEVER_TRIED;
-        const isTried = twin.reached || twin.code !== NEVER_TRIED.code;
-        const isDifference = !isTried || twin.reached !== (expected === 'reached') || !free.reached;
+        const isDifference = differs(expected, twin, free);
         findings.push({ row: row.row, title, expected, twin, control: free, isDifference });
       });
     }

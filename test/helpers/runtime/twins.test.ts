@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+
+import type { Configuration } from '../../../helpers/runtime/configuration.ts';
+import type { Installation } from '../../../helpers/runtime/installation.ts';
+import { differs, runTwins, type TwinFinding } from '../../../helpers/runtime/twins.ts';
+import { TABLE } from '../../../helpers/table.ts';
+import { FIXTURE_ROWS, makeExecutor, runningInstallation, Tree } from '../../fixtures/run-tree.ts';
+import { installForTest } from '../../fixtures/start-role.ts';
+
+describe('twins', () => {
+  let built: Installation;
+  let installation: Installation;
+  let removeInstallation: () => void;
+  let base: string;
+  let configuration: Configuration;
+  let findings: readonly TwinFinding[];
+
+  before(async () => {
+    ({ installation: built, remove: removeInstallation } = await installForTest(FIXTURE_ROWS));
+    installation = runningInstallation(built);
+    ({ base, configuration } = makeExecutor());
+    const tree = new Tree(built, configuration);
+    await tree.ready();
+    findings = await runTwins(installation, configuration);
+    await tree.stop();
+  });
+  after(() => {
+    removeInstallation();
+    if (installation.folder !== built.folder) fs.rmSync(installation.folder, { recursive: true });
+    fs.rmSync(base, { recursive: true });
+  });
+
+  it('every row is tried, every try does what the table says, and every one succeeds without confinement', () => {
+    const rows = new Set(findings.map(({ row }) => row));
+    for (const { row, confined } of Object.values(TABLE)) assert.equal(rows.has(row), confined, row);
+    assert.deepEqual(
+      findings.filter(({ isDifference }) => isDifference),
+      [],
+    );
+    assert.deepEqual(
+      findings.filter(({ control }) => !control.reached),
+      [],
+    );
+  });
+
+  const refusedEverywhere = [
+    'connect over TCP to another port',
+    'listen on a network',
+    'connect to a Unix socket',
+    'make a socket pair',
+    'signal another process',
+    "read another process's environment",
+    'read /etc/passwd',
+    'start a child',
+    'execve a program',
+    'execveat an absolute path',
+    'execveat a memory file',
+    'change a mode in the root folder by path',
+    'change times in the root folder by path',
+  ];
+  for (const title of refusedEverywhere) {
+    it(`no row can ${title}`, () => {
+      const tried = findings.filter((finding) => finding.title === title);
+      assert.equal(tried.length, Object.values(TABLE).filter(({ confined }) => confined).length);
+      for (const { row, twin } of tried) assert.equal(twin.reached, false, row);
+    });
+  }
+
+  it('no row can run a file that it wrote into its own folder', () => {
+    const tried = findings.filter(({ title }) => title === 'execveat an own file');
+    assert.deepEqual(
+      tried.map(({ row, twin }) => [row, twin]),
+      [
+        ['daemon', { reached: false, code: 'EACCES' }],
+        ['key-store', { reached: false, code: 'EACCES' }],
+        ['workspace', { reached: false, code: 'EACCES' }],
+        ['promote', { reached: false, code: 'EACCES' }],
+      ],
+    );
+  });
+
+  it('workspace cannot change anything in the root, not even by a descriptor that it may read', () => {
+    const tried = findings.filter(
+      ({ row, title }) => row === 'workspace' && /(change|make|write).*root folder/.test(title),
+    );
+    assert.equal(tried.length, 5);
+    for (const { title, twin } of tried) assert.equal(twin.reached, false, title);
+  });
+
+  const reached = { reached: true } as const;
+  const refused = { reached: false, code: 'EACCES' } as const;
+  const cases = [
+    ['refused as it must be, and let without confinement', 'refused', refused, reached, false],
+    ['let where it must be refused', 'refused', reached, reached, true],
+    ['refused where it must be let', 'reached', refused, reached, true],
+    ['refused without confinement too, so that nothing is shown', 'refused', refused, refused, true],
+    ['never tried', 'refused', { reached: false, code: 'NEVER_TRIED' }, reached, true],
+  ] as const;
+  for (const [title, expected, twin, control, isDifference] of cases) {
+    it(`a try that is ${title} is ${isDifference ? 'a' : 'no'} difference`, () => {
+      assert.equal(differs(expected, twin, control), isDifference);
+    });
+  }
+});
