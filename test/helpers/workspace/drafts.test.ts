@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+
+import { manifestDigest, parseManifest } from '../../../helpers/files/manifest.ts';
+import { Bench, newRun } from './bench.ts';
+
+describe('drafts', () => {
+  let bench: Bench;
+  let before: string;
+
+  beforeEach(() => {
+    bench = new Bench();
+    bench.put({ 'a.txt': 'alpha', 'dir/file': 'content' });
+    before = bench.treeDigest();
+  });
+  afterEach(async () => {
+    assert.equal(bench.treeDigest(), before);
+    await bench.remove();
+  });
+
+  const digest = async (): Promise<string> => (await bench.done('workspace.review', {})).manifestDigest;
+  const draftFolder = (): string => path.join(bench.draftsPath, fs.readdirSync(bench.draftsPath)[0] ?? '');
+
+  it('a draft lies below the drafts folder, readable by its owner alone, and is listed with size and age', async () => {
+    assert.deepEqual(await bench.handlers['workspace.drafts']({}), { drafts: [] });
+    await bench.done('file.write', { path: 'b.txt', content: 'four' });
+    const [draft] = (await bench.handlers['workspace.drafts']({})).drafts;
+    assert.ok(draft);
+    assert.deepEqual(
+      [draft.run, draft.slot, draft.changeCount, draft.byteCount, draft.damaged],
+      [bench.run, 1, 1, 4, false],
+    );
+    assert.ok(draft.createdAt <= draft.changedAt && draft.changedAt <= Date.now());
+    assert.equal(fs.statSync(draftFolder()).mode & 0o777, 0o700);
+    for (const name of fs.readdirSync(draftFolder()))
+      assert.equal(fs.statSync(path.join(draftFolder(), name)).mode & 0o777, 0o600);
+  });
+
+  it('a draft is there after a restart, and belongs to its run alone', async () => {
+    await bench.done('file.write', { path: 'b.txt', content: 'kept' });
+    const other = newRun();
+    await bench.done('file.write', { path: 'c.txt', content: 'other' }, { run: other });
+    const was = await digest();
+    bench.start();
+    assert.equal(await bench.text('b.txt'), 'kept');
+    assert.equal(await digest(), was);
+    await bench.fails('WORKSPACE_UNAVAILABLE', 'file.read', { path: 'b.txt' }, { run: other });
+    assert.deepEqual(
+      (await bench.handlers['workspace.drafts']({})).drafts.map(({ slot }) => slot),
+      [1, 2],
+    );
+  });
+
+  it('a discarded draft is gone for good, and its number is not used again by the same process', async () => {
+    await bench.done('file.write', { path: 'b.txt', content: 'x' });
+    assert.deepEqual(await bench.handlers['workspace.discard']({ run: bench.run }), { discarded: true });
+    assert.deepEqual(await bench.handlers['workspace.discard']({ run: bench.run }), { discarded: false });
+    assert.deepEqual(fs.readdirSync(bench.draftsPath), []);
+    await bench.fails('WORKSPACE_UNAVAILABLE', 'file.read', { path: 'b.txt' });
+    await bench.done('file.write', { path: 'b.txt', content: 'x' });
+    assert.deepEqual(fs.readdirSync(bench.draftsPath), ['00000002']);
+  });
+
+  it('a frozen draft is read but not changed, over a restart too, until it is released', async () => {
+    await bench.done('file.write', { path: 'b.txt', content: 'x' });
+    const manifestDigestNow = await digest();
+    const stale = bench.handlers['workspace.freeze']({ run: bench.run, manifestDigest: '0'.repeat(64) });
+    await assert.rejects(stale, { code: 'MANIFEST_STALE' });
+    const frozen = await bench.handlers['workspace.freeze']({ run: bench.run, manifestDigest: manifestDigestNow });
+    assert.equal(frozen.slot, 1);
+    assert.ok(frozen.manifest);
+    assert.equal(manifestDigest(frozen.manifest), manifestDigestNow);
+    assert.equal(parseManifest(frozen.manifest).run, bench.run);
+    for (const restart of [false, true]) {
+      if (restart) bench.start();
+      assert.match(await bench.fails('WORKSPACE_DENIED', 'file.append', { path: 'b.txt', content: 'y' }), /promoted/);
+      assert.equal(await bench.text('b.txt'), 'x');
+      await assert.rejects(bench.handlers['workspace.discard']({ run: bench.run }), { code: 'DRAFT_FROZEN' });
+    }
+    await bench.handlers['workspace.release']({ run: bench.run, promoted: false });
+    await bench.done('file.append', { path: 'b.txt', content: 'y' });
+    await bench.handlers['workspace.freeze']({ run: bench.run, manifestDigest: await digest() });
+    await bench.handlers['workspace.release']({ run: bench.run, promoted: true });
+    assert.deepEqual(fs.readdirSync(bench.draftsPath), []);
+    const unknown = bench.handlers['workspace.freeze']({ run: bench.run, manifestDigest: manifestDigestNow });
+    await assert.rejects(unknown, { code: 'DRAFT_UNKNOWN' });
+  });
+
+  it('a damaged draft answers nothing, is kept as it is, is listed, and can be discarded', async () => {
+    await bench.done('file.write', { path: 'b.txt', content: 'x' });
+    await bench.done('file.write', { path: 'c.txt', content: 'x' });
+    const index = path.join(draftFolder(), fs.readdirSync(draftFolder()).find((name) => name.endsWith('.index')) ?? '');
+    const bytes = fs.readFileSync(index);
+    bytes[60] = (bytes[60] ?? 0) ^ 1;
+    fs.writeFileSync(index, bytes);
+    bench.start();
+    assert.match(await bench.fails('WORKSPACE_UNAVAILABLE', 'file.read', { path: 'a.txt' }), /damaged/);
+    assert.match(await bench.fails('WORKSPACE_UNAVAILABLE', 'file.write', { path: 'd.txt', content: 'x' }), /damaged/);
+    assert.deepEqual(fs.readFileSync(index), bytes);
+    assert.equal((await bench.handlers['workspace.drafts']({})).drafts[0]?.damaged, true);
+    await assert.rejects(bench.handlers['workspace.freeze']({ run: bench.run, manifestDigest: '0'.repeat(64) }), {
+      code: 'DRAFT_DAMAGED',
+    });
+    assert.deepEqual(await bench.handlers['workspace.discard']({ run: bench.run }), { discarded: true });
+    assert.equal(await bench.text('a.txt'), 'alpha');
+  });
+
+  it('a draft of another root is not read over this one', async () => {
+    await bench.done('file.write', { path: 'b.txt', content: 'x' });
+    fs.renameSync(bench.rootPath, `${bench.rootPath}.old`);
+    fs.cpSync(`${bench.rootPath}.old`, bench.rootPath, { recursive: true });
+    bench.start();
+    assert.match(await bench.fails('WORKSPACE_UNAVAILABLE', 'file.read', { path: 'b.txt' }), /another root/);
+    before = bench.treeDigest();
+  });
+
+  it('an index that grows is rewritten, and says the same', async () => {
+    for (let round = 0; round < 300; round += 1) {
+      await bench.done('file.write', { path: 'b.txt', content: `${round}`, overwrite: true });
+    }
+    const was = await digest();
+    const index = fs.readdirSync(draftFolder()).find((name) => name.endsWith('.index')) ?? '';
+    const small = fs.statSync(path.join(draftFolder(), index)).size;
+    assert.ok(small < 200_000, `${small} bytes`);
+    fs.appendFileSync(path.join(draftFolder(), index), Buffer.alloc(40));
+    bench.start();
+    await bench.done('file.write', { path: 'c.txt', content: 'x' });
+    await bench.done('file.delete', { path: 'c.txt' });
+    assert.equal(await digest(), was);
+    bench.start();
+    assert.equal(await digest(), was);
+  });
+
+  it('changes of one run at the same time happen one after the other', async () => {
+    await bench.done('file.write', { path: 'log', content: '' });
+    await Promise.all(Array.from({ length: 40 }, () => bench.done('file.append', { path: 'log', content: 'x' })));
+    assert.equal(await bench.text('log'), 'x'.repeat(40));
+  });
+
+  it('more changed bytes than a draft may hold are refused by name before they are copied', async () => {
+    fs.writeFileSync(bench.at('huge'), '');
+    fs.truncateSync(bench.at('huge'), 134_217_729);
+    before = bench.treeDigest();
+    assert.match(await bench.fails('DRAFT_LIMIT', 'file.rename', { from: 'huge', to: 'huge2' }), /134217728/);
+    assert.match(await bench.fails('DRAFT_LIMIT', 'file.append', { path: 'huge', content: 'x' }), /134217728/);
+    assert.equal((await bench.done('workspace.review', {})).changeCount, 0);
+  });
+
+  it('more changed paths than a draft may hold are refused by name, and change nothing', async function () {
+    this.timeout(60_000);
+    for (let index = 0; index < 5_001; index += 1) bench.put({ [`many/${index}`]: '' });
+    before = bench.treeDigest();
+    assert.match(await bench.fails('DRAFT_LIMIT', 'file.rename', { from: 'many', to: 'more' }), /10000/);
+    await bench.done('file.delete', { path: 'many', recursive: true });
+    assert.equal((await bench.handlers['workspace.drafts']({})).drafts[0]?.changeCount, 5_002);
+  });
+});
