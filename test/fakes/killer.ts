@@ -39,11 +39,24 @@ export function hasStrace(): boolean {
   return spawnSync('strace', ['-V']).status === 0;
 }
 
-/** Attaches strace to every thread of a process; `inject` are expressions of its -e inject option. */
-export async function attach(pid: number, inject: readonly string[] = []): Promise<Tracer> {
+/** Attaches strace to every thread of a process; `inject` are expressions of its -e inject option, `also` calls that it traces beside the mutating ones. */
+export async function attach(
+  pid: number,
+  inject: readonly string[] = [],
+  also: readonly string[] = [],
+): Promise<Tracer> {
   const log = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'strace-')), 'log');
   const injects = inject.flatMap((expression) => ['-e', `inject=${expression}`]);
-  const child = spawn('strace', ['-f', '-p', String(pid), '-o', log, '-e', `trace=${MUTATING.join(',')}`, ...injects]);
+  const child = spawn('strace', [
+    '-f',
+    '-p',
+    String(pid),
+    '-o',
+    log,
+    '-e',
+    `trace=${[...MUTATING, ...also].join(',')}`,
+    ...injects,
+  ]);
   const ended = new Promise<void>((resolve) => void child.once('exit', () => resolve()));
   await new Promise<void>((resolve, reject) => {
     let said = '';

@@ -13,6 +13,7 @@ import { installRows } from '../../fakes/real-row.ts';
 import type { RealInstallation } from '../../fakes/real-row.ts';
 import { skipBecause } from '../../skip.ts';
 
+const isBusy = (error: unknown): boolean => error instanceof HelperRefused && error.code === 'BUSY';
 const codeOf = (reply: PromoteReply<'promote.apply'>): string =>
   reply.outcome === 'promoted' ? 'promoted' : `${reply.outcome} ${reply.code}`;
 
@@ -315,7 +316,6 @@ describe('a promotion is refused, with nothing changed', function () {
   it('S-166 a second promotion beside a first, of the same state folder or of the same root alone', async () => {
     const first = scene.start(installation);
     await first.client.request('promote.recover', {}, asking);
-    const isBusy = (error: unknown): boolean => error instanceof HelperRefused && error.code === 'BUSY';
     await assert.rejects(scene.recover(installation), isBusy);
     const own = scene.own;
     Object.assign(scene, { own: path.join(scene.folder, 'other-own') });
