@@ -1,5 +1,6 @@
 /* Answers of the workspace to `daemon`, one function a request of protocol.ts. */
 import { forbiddenChains, RootRefused } from '../files/root.ts';
+import type { FailureCode } from '../protocol/operations.ts';
 import type { Services } from './call.ts';
 import { showDifference } from './difference.ts';
 import { Digests } from './digests.ts';
@@ -82,6 +83,11 @@ function rootReply(guard: RootGuard): WorkspaceReply<'workspace.root'> {
 
 const isRefusal = (code: string): code is WorkspaceRefusal => workspaceRefusals.some((known) => known === code);
 
+function refusalFor(code: FailureCode): WorkspaceRefusal {
+  if (code === 'REVIEW_STALE') return 'MANIFEST_STALE';
+  return isRefusal(code) ? code : 'WORKSPACE_UNAVAILABLE';
+}
+
 /** Turns what an operation would answer as a failure into a refusal of the protocol; a bug stays what it is. */
 async function refusing<Reply>(work: () => Promise<Reply>): Promise<Reply> {
   try {
@@ -90,7 +96,6 @@ async function refusing<Reply>(work: () => Promise<Reply>): Promise<Reply> {
     if (error instanceof DraftRefused) throw error;
     const failure = failureOf(error);
     if (!failure) throw error;
-    const code = isRefusal(failure.code) ? failure.code : 'WORKSPACE_UNAVAILABLE';
-    throw new DraftRefused(code, failure.message ?? 'it could not be done');
+    throw new DraftRefused(refusalFor(failure.code), failure.message ?? 'it could not be done');
   }
 }

@@ -37,7 +37,7 @@ export const workspace: Confined = {
     { resource: 'openFiles', value: 1024, reason: 'deep walks hold one descriptor a level' },
     { resource: 'fileSize', value: 4_294_967_296, reason: 'a draft file is at most 4 GiB' },
   ],
-  nodeFlags: [...COMMON_FLAGS, '--max-old-space-size=256'],
+  nodeFlags: [...COMMON_FLAGS, '--max-semi-space-size=4', '--max-old-space-size=256'],
   systemCalls: {
     sockets: 'none',
     accept: false,

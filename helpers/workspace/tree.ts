@@ -8,7 +8,7 @@ import { INLINE_LIMIT_BYTES } from './digests.ts';
 import { denied, nothingThere, OperationFailed } from './failures.ts';
 import { DRAFT_LIMITS, writeAll, type OpenDraft } from './open-draft.ts';
 import { readWhole } from './pool-tasks.ts';
-import type { Place, View } from './view.ts';
+import { keyOf, type Place, type View } from './view.ts';
 import { applyWith, parentSteps } from './write.ts';
 
 /** A longer path could be named by no operation and no review. */
@@ -98,7 +98,7 @@ export function renamePath(
     const found = await subtree(call, work.view, from);
     const removed = await removals(call, work.view, found);
     const draft = await work.make();
-    draft.assertRoom(0, bytesToCopy(found));
+    draft.assertRoom(pathsToAdd(draft, found, from, to), bytesToCopy(found));
     const copied: number[] = [];
     let steps: Step[] = [];
     try {
@@ -142,19 +142,44 @@ interface Move {
   readonly copied: number[];
 }
 
+/** Content files that are flushed at the same time: the file system commits them together. */
+const TOGETHER = 16;
+
 async function placements(call: Call, view: View, move: Move): Promise<Step[]> {
   const steps: Step[] = [];
-  for (const { names, place } of move.found) {
+  for (let first = 0; first < move.found.length; first += TOGETHER) {
     await call.ending.breathe();
-    const target = [...move.to, ...names.slice(move.from.length)];
-    if (pathTextOf(target).length > PATH_LIMIT)
-      throw denied('a path inside would become too long for any operation to name');
-    assertMayChange(view, target);
-    const base = view.entryAt(target)?.base ?? null;
-    const now = place.kind === 'directory' ? folderNow(place) : await movedFile(call, view, move, names, place);
-    steps.push(step(target, base, now));
+    const some = move.found.slice(first, first + TOGETHER);
+    const placed = await Promise.allSettled(some.map((found) => placement(call, view, move, found)));
+    for (const outcome of placed) {
+      // all have ended here, so what they made is known to the one who removes it
+      if (outcome.status === 'rejected') throw outcome.reason;
+      steps.push(outcome.value);
+    }
   }
   return steps;
+}
+
+async function placement(call: Call, view: View, move: Move, { names, place }: Found): Promise<Step> {
+  const target = targetOf(move.from, move.to, names);
+  if (pathTextOf(target).length > PATH_LIMIT) {
+    throw denied('a path inside would become too long for any operation to name');
+  }
+  assertMayChange(view, target);
+  const base = view.entryAt(target)?.base ?? null;
+  const now = place.kind === 'directory' ? folderNow(place) : await movedFile(call, view, move, names, place);
+  return step(target, base, now);
+}
+
+const targetOf = (from: PathNames, to: PathNames, names: PathNames): PathNames => [...to, ...names.slice(from.length)];
+
+/** Paths that the draft will name in addition; what it made itself goes away at the old place. */
+function pathsToAdd(draft: OpenDraft, found: readonly Found[], from: PathNames, to: PathNames): number {
+  return found.reduce((sum, { names }) => {
+    const old = draft.entries.get(keyOf(names));
+    const away = old ? (old.base ? 0 : -1) : 1;
+    return sum + away + (draft.entries.has(keyOf(targetOf(from, to, names))) ? -1 : 1);
+  }, 0);
 }
 
 function folderNow(place: Found['place']): { type: 'directory'; mode: number } {
