@@ -19,7 +19,10 @@ import { accountRoutes } from './accounts/routes.ts';
 import { checkOwnPage, readSession } from './accounts/sessions.ts';
 import { auditRoutes } from './audit/routes.ts';
 import { availabilityRoutes } from './availability/routes.ts';
+import { routes as channelRoutes } from './channel/routes.ts';
+import type { Work } from './commands/work.ts';
 import type { Context } from './context.ts';
+import { routes as mcpRoutes } from './mcp/routes.ts';
 import { descriptorRoutes } from './descriptors/routes.ts';
 import { eventRoutes } from './events/routes.ts';
 import { executorRoutes } from './executors/routes.ts';
@@ -56,7 +59,7 @@ const CONTENT_SECURITY_POLICY = {
 };
 
 /** Makes the server without listening. `pageFolder` holds index.html and assets/ of the page; undefined where none was built. */
-export async function createApp(context: Context, pageFolder?: string): Promise<App> {
+export async function createApp(context: Context, work: Work, pageFolder?: string): Promise<App> {
   const { tls, behindProxy } = context.settings;
   const https =
     tls === undefined
@@ -97,6 +100,7 @@ export async function createApp(context: Context, pageFolder?: string): Promise<
   ]) {
     routes(app, context);
   }
+  for (const routes of [channelRoutes, mcpRoutes]) await routes(app, work);
   await servePage(app, pageFolder);
   return app;
 }

@@ -22,6 +22,7 @@ import { beginSession, cookieName } from '../../server/accounts/sessions.ts';
 import type { SignedIn } from '../../server/accounts/sessions.ts';
 import { createApp } from '../../server/app.ts';
 import { checkSettings } from '../../server/config.ts';
+import { startWork } from '../../server/commands/start-work.ts';
 import type { Context } from '../../server/context.ts';
 import { stepExecutor } from '../../server/executors/lifecycle.ts';
 import { touchExecutor } from '../../server/executors/store.ts';
@@ -96,7 +97,8 @@ export async function startGovernance(): Promise<Governance> {
   const first = { organisation: 'Loch', team: 'Shore', project: 'Survey', login: 'ness', name: 'Ness' };
   const account = await setUp(context, { ...first, password: undefined }, async () => undefined);
   await givePassword(context, account.person);
-  const app = await createApp(context);
+  const work = await startWork(context);
+  const app = await createApp(context, work);
   const origin = await app.listen({ host: '127.0.0.1', port: 0 });
   const owner = new Page(origin, 'ness', account.person);
   await owner.enter(context);
@@ -118,6 +120,7 @@ export async function startGovernance(): Promise<Governance> {
       return page;
     },
     stop: async () => {
+      await work.stop();
       await app.close();
       await context.store.close();
       await rm(folder, { recursive: true, force: true });
