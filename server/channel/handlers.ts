@@ -31,8 +31,10 @@ const handlers: { readonly [Type in AnsweredAtOnce]: Handler<Type> } = {
   },
   progress: async (work, { executor, epoch }, { command, ...progress }) => {
     const row = await findCommand(work.store.read, command);
-    if (row?.executor === executor && row.epoch === epoch && row.open === 1)
-      work.outcomes.tellProgress(command, progress);
+    if (row?.executor !== executor || row.epoch !== epoch || row.open !== 1) return {};
+    work.outcomes.tellProgress(command, progress);
+    const { done, total, phase } = progress;
+    work.wake.progress({ run: row.run, command, operation: row.operation, done, total, phase });
     return {};
   },
 };

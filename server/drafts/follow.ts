@@ -1,3 +1,4 @@
+import { encode } from '../../helpers/protocol/codec.ts';
 import { canonicalBytes } from '../../helpers/protocol/descriptor.ts';
 import { operationShape } from '../../helpers/protocol/operations.ts';
 import { sha256 } from '../../helpers/protocol/signed.ts';
@@ -11,8 +12,16 @@ import { findPromotionOf, stepPromotion } from './store.ts';
 
 /** What hangs on a command follows it in the same transaction: a review is kept, a promotion moves on. */
 export async function followCommand(work: Work, tx: Writer, row: CommandRow, result: unknown): Promise<void> {
-  if (row.operation === 'workspace.review' && row.outcome === 'succeeded') await keepReview(work, tx, row, result);
+  if (row.operation === 'workspace.review' && row.outcome === 'succeeded' && isFirstPage(row))
+    await keepReview(work, tx, row, result);
   if (row.operation === 'workspace.promote') await movePromotion(work, tx, row, result);
+}
+
+/** Arguments of a review's first page; later pages belong to the same review. */
+const firstPages = [{}, { cursor: '0' }].map((value) => sha256(encode(value)));
+
+function isFirstPage({ argumentsDigest }: CommandRow): boolean {
+  return firstPages.some((digest) => digest.equals(argumentsDigest));
 }
 
 /** Only digests and the number of changes are kept; the list itself stays in the sealed result. */

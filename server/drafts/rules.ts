@@ -47,6 +47,11 @@ export function changedFact(prepared: PromotionFacts, now: PromotionFacts): Fact
   return compared.find(([fact]) => now[fact] === undefined || prepared[fact] !== now[fact])?.[1];
 }
 
+/** Whether a code is that of a changed fact. */
+export function isFactChanged(code: string): code is FactChanged {
+  return compared.some(([, changed]) => changed === code);
+}
+
 /** How a failed apply left the tree: `refused` before anything moved, `rolled-back` to the old tree, `failed` where a person may have to repair. */
 export function applyOutcome(code: string | null): Exclude<ApplyOutcome, 'promoted'> {
   switch (code) {
