@@ -21,7 +21,7 @@ export const keyStore: Confined = {
     { resource: 'openFiles', value: 64, reason: 'one channel and the files of its folder' },
     { resource: 'fileSize', value: 1_048_576, reason: 'keys and guards are small' },
   ],
-  nodeFlags: [...COMMON_FLAGS, '--jitless', '--max-old-space-size=64'],
+  nodeFlags: [...COMMON_FLAGS, '--jitless', '--max-semi-space-size=1', '--max-old-space-size=64'],
   systemCalls: { sockets: 'none', accept: false, metadata: 'none', reason: 'one inherited channel' },
   koffi: undefined,
   peers: [

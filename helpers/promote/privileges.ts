@@ -48,7 +48,7 @@ export const promote: Confined = {
     },
   ],
   limits: [...COMMON_LIMITS, { resource: 'openFiles', value: 1024, reason: 'one descriptor a level of a walk' }],
-  nodeFlags: [...COMMON_FLAGS, '--jitless', '--max-old-space-size=256'],
+  nodeFlags: [...COMMON_FLAGS, '--jitless', '--max-semi-space-size=1', '--max-old-space-size=256'],
   systemCalls: {
     sockets: 'none',
     accept: false,

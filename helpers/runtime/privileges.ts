@@ -210,7 +210,6 @@ export const COMMON_FLAGS: readonly string[] = [
   '--disallow-code-generation-from-strings',
   '--disable-proto=delete',
   '--v8-pool-size=0',
-  '--max-semi-space-size=1',
   '--no-warnings',
 ];
 

@@ -50,7 +50,7 @@ function refuseUnlessPrivate(descriptor: number, owner: number, what: string): v
 export type StateFolders = { readonly top: number; readonly lock: number } & Readonly<Record<StateFolder, number>>;
 
 /** Who owns each folder; a folder that is not named belongs to the caller. */
-export type Owners = Partial<Readonly<Record<StateFolder, { readonly uid: number; readonly gid: number }>>>;
+export type Owners = Partial<Readonly<Record<StateFolder, { readonly uid: number; readonly gid: number } | undefined>>>;
 
 function openOrMake(top: number, name: StateFolder, owner: { uid: number; gid: number } | undefined): number {
   const at = `/proc/self/fd/${top}/${name}`;

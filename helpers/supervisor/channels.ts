@@ -2,24 +2,18 @@ import fs from 'node:fs';
 
 import { StartRefusal, type Configuration } from '../runtime/configuration.ts';
 import { listenAt, unixSocket } from '../runtime/native-sockets.ts';
-import type { Confined, DescriptorSource } from '../runtime/privileges.ts';
-import { openBelow, openFolder, openStateFolder, type StateFolders } from '../runtime/state-folder.ts';
+import type { Confined, DescriptorSource, RowName } from '../runtime/privileges.ts';
 import { slotName } from '../runtime/slots.ts';
-import { userOf, type User } from '../runtime/users.ts';
+import { openBelow, openFolder, openStateFolder, type Owners, type StateFolders } from '../runtime/state-folder.ts';
+import { userOf } from '../runtime/users.ts';
 import { TABLE } from '../table.ts';
 
-/** Kinds of peers that reach the daemon, each over a listener of its own. */
-const PEERS = ['link', 'key-store', 'workspace', 'promote', 'cli'] as const;
-type PeerKind = (typeof PEERS)[number];
-
-/** Everything that the supervisor holds open to hand out. */
+/** Everything that the supervisor holds open to hand out: `known` by source, the root folder once more for whose uid it has. */
 export type Channels = {
   readonly configuration: Configuration;
   readonly state: StateFolders;
   readonly root: number;
-  readonly config: number;
-  readonly owner: number;
-  readonly listeners: ReadonlyMap<PeerKind, number>;
+  readonly known: ReadonlyMap<DescriptorSource, number>;
 };
 
 function openOrRefuse(folder: string, code: string, what: string): number {
@@ -31,84 +25,70 @@ function openOrRefuse(folder: string, code: string, what: string): number {
   }
 }
 
-function confined(name: 'daemon' | 'key-store' | 'workspace' | 'promote'): Confined {
-  const row = TABLE[name];
-  if (!row.confined) throw new Error(`${name} is declared unconfined`);
-  return row;
-}
-
-function listen(run: number, peer: PeerKind): number {
-  const socket = unixSocket();
-  // the name is made with mode 0600, so there is no moment in which another user could connect
-  const before = process.umask(0o177);
-  try {
-    listenAt(socket, `/proc/self/fd/${run}/${peer}.sock`, 16);
-  } finally {
-    process.umask(before);
-  }
-  return socket;
+/** Who owns the folders of rows: under root each row's own user, else nobody but the caller. */
+function ownersUnder(root: number): Owners {
+  const owner = (name: RowName): { uid: number; gid: number } | undefined => {
+    const row = TABLE[name];
+    return row.confined ? userOf(row, root) : undefined;
+  };
+  return {
+    daemon: owner('daemon'),
+    'key-store': owner('key-store'),
+    drafts: owner('workspace'),
+    promote: owner('promote'),
+  };
 }
 
 /** Locks the state folder and opens all that rows are declared to get; throws StartRefusal. */
 export function openChannels(configuration: Configuration): Channels {
   const { stateDir, configDir } = configuration;
   const root = openOrRefuse(configuration.root, 'ROOT_UNREADABLE', 'the root folder');
-  const owner = (name: 'daemon' | 'key-store' | 'workspace' | 'promote'): { [key: string]: User } => {
-    const user = userOf(confined(name), root);
-    return user === undefined ? {} : { [name === 'workspace' ? 'drafts' : name]: user };
-  };
-  const state = openStateFolder(stateDir, {
-    ...owner('daemon'),
-    ...owner('key-store'),
-    ...owner('workspace'),
-    ...owner('promote'),
+  const state = openStateFolder(stateDir, ownersUnder(root));
+  const known = new Map<DescriptorSource, number>([
+    ["daemon's listener", state.run],
+    ['state/daemon', state.daemon],
+    ['state/key-store', state['key-store']],
+    ['state/drafts', state.drafts],
+    ['state/promote', state.promote],
+    ['configuration folder', openOrRefuse(configDir, 'CONFIGURATION_FOLDER_UNREADABLE', 'the configuration folder')],
+    ["owner's folder", openOrRefuse(`${configDir}/owner`, 'OWNER_FOLDER_UNREADABLE', "the owner's folder")],
+    ['root folder', root],
+  ]);
+  return { configuration, state, root, known };
+}
+
+/** Makes the daemon's listeners, one for each kind of peer; the caller closes them once the daemon has them. */
+export function makeListeners(state: StateFolders): ReadonlyMap<DescriptorSource, number> {
+  // a name is made with mode 0600, so there is no moment in which another user could connect
+  const before = process.umask(0o177);
+  const made = (['link', 'key-store', 'workspace', 'promote', 'cli'] as const).map((peer) => {
+    const socket = unixSocket();
+    listenAt(socket, `/proc/self/fd/${state.run}/${peer}.sock`, 16);
+    return [`listener for ${peer}`, socket] as const;
   });
-  const config = openOrRefuse(configDir, 'CONFIGURATION_FOLDER_UNREADABLE', 'the configuration folder');
-  const ownerFolder = openOrRefuse(`${configDir}/owner`, 'OWNER_FOLDER_UNREADABLE', "the owner's folder");
-  return { configuration, state, root, config, owner: ownerFolder, listeners: new Map() };
+  process.umask(before);
+  return new Map(made);
 }
 
-/** Makes the daemon's listeners; the caller closes them once the daemon has them. */
-export function makeListeners(state: StateFolders): ReadonlyMap<PeerKind, number> {
-  return new Map(PEERS.map((peer) => [peer, listen(state.run, peer)] as const));
-}
-
-/** The source behind a declared descriptor; `opened` are to be closed after the start. Throws NativeError for a slot without folder. */
-export function descriptorFor(
-  channels: Channels,
-  source: DescriptorSource,
+/** What stands behind each declared descriptor of a row, and what to close after its start. Throws NativeError for a slot without folder. */
+export function descriptorsFor(
+  row: Confined,
   slot: number,
-  opened: number[],
-): number | 'channel' | 'log' {
-  const { state, listeners } = channels;
-  const keep = (descriptor: number): number => {
-    opened.push(descriptor);
-    return descriptor;
+  channels: Channels,
+): { given: Map<number, number | 'channel' | 'log'>; opened: number[] } {
+  const opened: number[] = [];
+  const open = (source: DescriptorSource): number | 'channel' | 'log' => {
+    if (source === "supervisor's log") return 'log';
+    if (source === 'socket pair with the supervisor') return 'channel';
+    const known = channels.known.get(source);
+    if (known !== undefined) return known;
+    const made =
+      source === 'state/drafts/SLOT'
+        ? openBelow(channels.state.drafts, slotName(slot))
+        : fs.openSync(channels.configuration.caFile ?? '/dev/null', 'r');
+    opened.push(made);
+    return made;
   };
-  const listener = (peer: PeerKind): number => {
-    const found = listeners.get(peer);
-    if (found === undefined) throw new Error(`the listener for ${peer} is handed out already`);
-    return found;
-  };
-  const sources: Readonly<Record<Exclude<DescriptorSource, 'null device'>, () => number | 'channel' | 'log'>> = {
-    "supervisor's log": () => 'log',
-    "daemon's listener": () => state.run,
-    'socket pair with the supervisor': () => 'channel',
-    'listener for link': () => listener('link'),
-    'listener for key-store': () => listener('key-store'),
-    'listener for workspace': () => listener('workspace'),
-    'listener for promote': () => listener('promote'),
-    'listener for cli': () => listener('cli'),
-    'state/daemon': () => state.daemon,
-    'state/key-store': () => state['key-store'],
-    'state/drafts': () => state.drafts,
-    'state/drafts/SLOT': () => keep(openBelow(state.drafts, slotName(slot))),
-    'state/promote': () => state.promote,
-    'configuration folder': () => channels.config,
-    "owner's folder": () => channels.owner,
-    'root folder': () => channels.root,
-    'CA file': () => keep(fs.openSync(channels.configuration.caFile ?? '/dev/null', 'r')),
-  };
-  if (source === 'null device') throw new Error('the null device is opened by launch');
-  return sources[source]();
+  const declared = row.descriptors.filter(({ kind }) => kind !== 'null');
+  return { given: new Map(declared.map(({ number, source }) => [number, open(source)] as const)), opened };
 }

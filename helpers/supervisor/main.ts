@@ -16,14 +16,15 @@ import { isViolation, meaningOf, type Exit } from '../runtime/exits.ts';
 import { forbiddenFolders } from '../runtime/forbidden-folders.ts';
 import { copyForOtherUsers, InstallationError, readInstallation, type Installation } from '../runtime/installation.ts';
 import { keepCapabilities } from '../runtime/root.ts';
+import { NativeError } from '../runtime/libc.ts';
 import type { RowName } from '../runtime/privileges.ts';
 import { startRow, type Started } from '../runtime/start.ts';
 import { clearLeftovers } from '../runtime/state-folder.ts';
 import { userOf } from '../runtime/users.ts';
 import { TABLE } from '../table.ts';
-import { descriptorFor, makeListeners, openChannels, type Channels } from './channels.ts';
+import { descriptorsFor, makeListeners, openChannels, type Channels } from './channels.ts';
 import { decodeOrder, encodeReport, RecordReader, type Order, type OrderRefusal, type Report } from './request.ts';
-import { afterEnding, NO_ENDINGS, type Endings } from './restart.ts';
+import { afterEnding, NO_ENDINGS, type Endings } from '../runtime/restart.ts';
 
 const GRACE_MS = 2_000;
 const DRAIN_MS = 10_000;
@@ -35,6 +36,12 @@ const keyOf = (row: RowName, slot: number): string => `${row} ${slot}`;
 
 function log(line: string): void {
   process.stderr.write(`supervisor: ${line}\n`);
+}
+
+/** Why a start was not made, without the cause's text, which may name a path. */
+function refusalOf(error: unknown): OrderRefusal {
+  if (error instanceof InstallationError) return 'installation altered';
+  return error instanceof NativeError && error.call === 'openat2' ? 'slot has no folder' : 'could not be started';
 }
 
 /** Starts rows, watches them, and tells the daemon how they end. */
@@ -55,7 +62,10 @@ class Supervisor {
   /** Starts the daemon, then every other long-lived row; resolves with the daemon's end. */
   async run(): Promise<Exit> {
     const listeners = makeListeners(this.#channels.state);
-    const daemon = this.#start('daemon', 0, { ...this.#channels, listeners });
+    const daemon = this.#start('daemon', 0, {
+      ...this.#channels,
+      known: new Map([...this.#channels.known, ...listeners]),
+    });
     // no process keeps a spare end: from here on the daemon alone accepts
     for (const listener of listeners.values()) fs.closeSync(listener);
     const reader = new RecordReader();
@@ -64,7 +74,7 @@ class Supervisor {
     });
     daemon.started.channel?.on('error', () => undefined);
     for (const { row, lifetime } of Object.values(TABLE)) {
-      if (lifetime === 'long-lived' && row !== 'daemon' && row !== 'supervisor') this.#startAgain(row, 0);
+      if (lifetime === 'long-lived' && row !== 'daemon' && row !== 'supervisor') this.#startAgain(row);
     }
     return daemon.started.exited;
   }
@@ -88,18 +98,15 @@ class Supervisor {
   #start(row: RowName, slot: number, channels: Channels = this.#channels): Running {
     const declaration = TABLE[row];
     if (!declaration.confined) throw new Error(`${row} is not a row to start`);
-    const opened: number[] = [];
+    const { configuration, root } = channels;
+    const { given, opened } = descriptorsFor(declaration, slot, channels);
     try {
-      const descriptors = declaration.descriptors.flatMap(({ number, kind, source }) =>
-        kind === 'null' ? [] : [[number, descriptorFor(channels, source, slot, opened)] as const],
-      );
-      const { configuration, root } = channels;
       const started = startRow({
         row,
         slot,
         program: 'role',
         installation: this.#installation,
-        descriptors: new Map(descriptors),
+        descriptors: given,
         connect: row === 'daemon' ? undefined : `${row}.sock`,
         user: userOf(declaration, root),
         origin: configuration.origin,
@@ -117,16 +124,25 @@ class Supervisor {
     }
   }
 
-  #startAgain(row: RowName, number: number): void {
+  #startAgain(row: RowName): void {
     if (this.#isEnding || this.#running.has(keyOf(row, 0))) return;
     try {
       this.#start(row, 0);
-      this.#tell({ report: 'started', row, slot: 0, number });
+      this.#tell({ report: 'started', row, slot: 0, number: 0 });
     } catch (error) {
-      if (!(error instanceof InstallationError)) throw error;
-      log(`${row} is not started: ${error.message}`);
-      this.#tell({ report: 'refused', row, slot: 0, number, reason: 'installation altered' });
+      const reason = refusalOf(error);
+      log(`${row} is not started: ${reason}`);
+      this.#tell({ report: 'refused', row, slot: 0, number: 0, reason });
+      // an altered file waits for a person; whatever else is missing may come back
+      const { waitMs } = this.#failed(row, 0);
+      if (reason !== 'installation altered' && waitMs !== undefined) setTimeout(() => this.#startAgain(row), waitMs);
     }
+  }
+
+  #failed(row: RowName, ranMs: number): ReturnType<typeof afterEnding> {
+    const after = afterEnding(this.#endings.get(row) ?? NO_ENDINGS, ranMs, performance.now());
+    this.#endings.set(row, after.endings);
+    return after;
   }
 
   #ended(running: Running, exit: Exit, ranMs: number): void {
@@ -136,8 +152,7 @@ class Supervisor {
     if (row === 'daemon') return;
     const meaning = running.isWanted ? meaningOf(exit) : 'asked for';
     const isFailure = meaning !== 'asked for' && !isViolation(meaning) && TABLE[row].lifetime === 'long-lived';
-    const after = isFailure ? afterEnding(this.#endings.get(row) ?? NO_ENDINGS, ranMs, performance.now()) : undefined;
-    if (after !== undefined) this.#endings.set(row, after.endings);
+    const after = isFailure ? this.#failed(row, ranMs) : undefined;
     const waitMs = after?.waitMs;
     const next = after === undefined ? 'ended' : waitMs === undefined ? 'down' : 'restarting';
     const code = exit.by === 'code' ? exit.code : undefined;
@@ -154,7 +169,7 @@ class Supervisor {
       recent: after?.recent ?? 0,
       waitMs: waitMs ?? 0,
     });
-    if (waitMs !== undefined && !this.#isEnding) setTimeout(() => this.#startAgain(row, 0), waitMs);
+    if (waitMs !== undefined && !this.#isEnding) setTimeout(() => this.#startAgain(row), waitMs);
   }
 
   #end(running: Running, graceMs: number): void {
@@ -192,7 +207,7 @@ class Supervisor {
     try {
       this.#start(row, slot);
     } catch (error) {
-      return error instanceof InstallationError ? 'installation altered' : 'slot has no folder';
+      return refusalOf(error);
     }
     this.#tell({ report: 'started', row, slot, number });
     return undefined;

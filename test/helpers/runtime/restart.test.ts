@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 
-import { afterEnding, NO_ENDINGS } from '../../../helpers/supervisor/restart.ts';
+import { afterEnding, NO_ENDINGS } from '../../../helpers/runtime/restart.ts';
 
 /** Waits that a row gets that ends `count` times, each after running for `ranMs`; undefined is down. */
 function waits(count: number, ranMs: number): (number | undefined)[] {
