@@ -1,8 +1,8 @@
 import type { TraceLine, TraceState } from './format.ts';
 
 /**
- * Explains in words how the second trace differs from the first, one sentence each, in order; empty when they are equal. Lines are
- * paired by actor and event along the longest common run, so that one lost line is told as one lost line.
+ * Explains in words how the second trace differs from the first, one sentence each, in order; empty when they are equal. Lines of
+ * one actor and event are paired so that as much as possible stays equal: one lost line is told as one lost line.
  */
 export function explain(first: readonly TraceLine[], second: readonly TraceLine[]): string[] {
   const sentences: string[] = [];
@@ -46,18 +46,19 @@ function changes(left: TraceLine, right: TraceLine): string[] {
 
 type Pair = readonly [TraceLine | undefined, TraceLine | undefined];
 
-/** Pairs of lines of one actor and event along a longest common subsequence; the rest stands alone. */
+/** The pairing with the greatest likeness in sum; what has no partner stands alone. */
 function paired(first: readonly TraceLine[], second: readonly TraceLine[]): Pair[] {
-  const lengths = commonLengths(first, second);
+  const sums = likenessSums(first, second);
   const pairs: Pair[] = [];
   let [i, j] = [0, 0];
   while (i < first.length || j < second.length) {
     const [left, right] = [first[i], second[j]];
-    if (left !== undefined && right !== undefined && said(left) === said(right)) {
+    const pays = likeness(left, right);
+    if (pays > 0 && at(sums, i, j) === pays + at(sums, i + 1, j + 1)) {
       pairs.push([left, right]);
       i += 1;
       j += 1;
-    } else if (right === undefined || (left !== undefined && at(lengths, i + 1, j) >= at(lengths, i, j + 1))) {
+    } else if (right === undefined || (left !== undefined && at(sums, i + 1, j) >= at(sums, i, j + 1))) {
       pairs.push([left, undefined]);
       i += 1;
     } else {
@@ -68,21 +69,32 @@ function paired(first: readonly TraceLine[], second: readonly TraceLine[]): Pair
   return pairs;
 }
 
-function commonLengths(first: readonly TraceLine[], second: readonly TraceLine[]): number[][] {
-  const lengths = Array.from({ length: first.length + 1 }, () => Array.from({ length: second.length + 1 }, () => 0));
+/** Greatest sum of likeness from each pair of places to the ends. */
+function likenessSums(first: readonly TraceLine[], second: readonly TraceLine[]): number[][] {
+  const sums = Array.from({ length: first.length + 1 }, () => Array.from({ length: second.length + 1 }, () => 0));
   for (let i = first.length - 1; i >= 0; i -= 1) {
     for (let j = second.length - 1; j >= 0; j -= 1) {
-      const [left, right, row] = [first[i], second[j], lengths[i]];
-      if (left === undefined || right === undefined || row === undefined) continue;
-      const same = said(left) === said(right);
-      row[j] = same ? at(lengths, i + 1, j + 1) + 1 : Math.max(at(lengths, i + 1, j), at(lengths, i, j + 1));
+      const row = sums[i];
+      const pays = likeness(first[i], second[j]);
+      const pairing = pays === 0 ? 0 : pays + at(sums, i + 1, j + 1);
+      if (row !== undefined) row[j] = Math.max(pairing, at(sums, i + 1, j), at(sums, i, j + 1));
     }
   }
-  return lengths;
+  return sums;
 }
 
-function at(lengths: readonly (readonly number[])[], i: number, j: number): number {
-  return lengths[i]?.[j] ?? 0;
+/** 0 for lines that are not of one actor and event, more the more of them is equal. */
+function likeness(left: TraceLine | undefined, right: TraceLine | undefined): number {
+  if (left === undefined || right === undefined || said(left) !== said(right)) return 0;
+  return gist(left) === gist(right) ? 3 : 2;
+}
+
+function gist({ event, before, after, actions }: TraceLine): string {
+  return JSON.stringify([event, before, after, actions]);
+}
+
+function at(sums: readonly (readonly number[])[], i: number, j: number): number {
+  return sums[i]?.[j] ?? 0;
 }
 
 function said(line: TraceLine): string {
