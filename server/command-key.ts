@@ -97,7 +97,6 @@ class Keeper {
       program: 'role',
       installation: this.#installation,
       descriptors: new Map<number, number | 'channel' | 'log'>([
-        [2, 'log'],
         [3, 'channel'],
         [4, folder.fd],
       ]),

@@ -9,7 +9,10 @@
 import { parseArgs } from 'node:util';
 import { ConfigRefused, readSettings } from './config.ts';
 import { auditVerify, backUp, check, makeSignInAddress, rotateKeys, setUpHere } from './maintain.ts';
+import { InstallationError } from '../helpers/runtime/installation.ts';
+import { KeyRingRefused } from './payloads/key-ring.ts';
 import { Refusal } from './refusal.ts';
+import { StoreFailed } from './store/store.ts';
 import { serve } from './serve.ts';
 
 const EXIT = { inOrder: 0, notInOrder: 1, usage: 64, configuration: 78 } as const;
@@ -83,6 +86,9 @@ function explain(error: unknown): { readonly sentence: string; readonly code: nu
   if (code.startsWith('ERR_PARSE_ARGS')) return { sentence: USAGE, code: EXIT.usage };
   if (code === 'EADDRINUSE')
     return { sentence: 'the port of configuration key listen.port is in use: choose another', code: EXIT.notInOrder };
+  if (error instanceof InstallationError || error instanceof KeyRingRefused || error instanceof StoreFailed) {
+    return { sentence: error.message, code: EXIT.notInOrder };
+  }
   const name = error instanceof Error ? error.name : 'unknown error';
   return { sentence: `the server ended: ${name}${code === '' ? '' : ` (${code})`}`, code: EXIT.notInOrder };
 }
