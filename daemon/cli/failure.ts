@@ -8,6 +8,7 @@ export const EXIT_CODES = {
   failed: { code: 5, means: 'it was tried and did not work' },
   violation: { code: 64, means: 'a process broke the protocol; `nessie-executor repair`' },
   ended: { code: 69, means: 'the daemon ended by itself' },
+  bug: { code: 70, means: 'this program did what it should not; please report it' },
   running: { code: 75, means: 'another executor serves this state folder' },
   configuration: { code: 78, means: 'the configuration cannot be used' },
 } as const;

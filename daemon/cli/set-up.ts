@@ -133,15 +133,16 @@ export function writePin({
   writeOwnerFile(pinFile(places), json(pin), configurationReaders(uid()));
 }
 
-/** The pin, as far as the command line shows it; undefined before pairing. */
-export function readPin(places: Places):
-  | {
-      readonly executor: string;
-      readonly promotion: string;
-      readonly commandKey: string;
-      readonly rootIdentity: string;
-    }
-  | undefined {
+/** The pin as it is on disk; digests and keys are hexadecimal. */
+export interface Pin {
+  readonly executor: string;
+  readonly promotion: string;
+  readonly commandKey: string;
+  readonly rootIdentity: string;
+}
+
+/** The pin; undefined before pairing. Throws CliFailure: configuration for one that is damaged. */
+export function readPin(places: Places): Pin | undefined {
   if (!isPaired(places)) return undefined;
   const pin: unknown = JSON.parse(fs.readFileSync(pinFile(places), 'utf8'));
   const fields = new Map<string, unknown>(Object.entries(typeof pin === 'object' && pin !== null ? pin : {}));
@@ -156,4 +157,11 @@ export function readPin(places: Places):
     commandKey: text('commandKey'),
     rootIdentity: text('rootIdentity'),
   };
+}
+
+/** Changes what the owner decides about a pin: the rule of promotion, or the identity of a root that was chosen anew. */
+export function rewritePin(places: Places, changes: Partial<Pick<Pin, 'promotion' | 'rootIdentity'>>): void {
+  const pin = readPin(places);
+  if (!pin) throw new CliFailure('refused', 'this machine is not paired');
+  writeOwnerFile(pinFile(places), json({ version: 1, ...pin, ...changes }), configurationReaders(uid()));
 }

@@ -1,0 +1,276 @@
+/*
+ * The command line: every command, its options and its examples. What a command does lies in a file of its own, which is
+ * loaded when the command runs and not before.
+ */
+import { Argument, Command, Option } from 'commander';
+import { EXIT_CODES } from './failure.ts';
+import type { PairWish } from './pair.ts';
+import { knownPlaces, placesIn, placesOf } from './places.ts';
+import type { Places } from './places.ts';
+import { ownTerminal } from './terminal.ts';
+
+type Selection = { readonly name?: string; readonly in?: string };
+
+const uid = (): number => process.getuid?.() ?? -1;
+
+/** Builds the program; `version` is asked for only by --version. */
+export function buildProgram(version: string): Command {
+  const program = new Command('nessie-executor')
+    .description(
+      'Gives an agent a computer without giving it yours: pairs this machine, shows and confirms what agents drafted.',
+    )
+    .version(version, '--version', 'print version and digest of the installation')
+    .option('--name <name>', 'which executor of this machine', 'default')
+    .option('--in <folder>', 'an executor that keeps state and configuration in one folder, such as a trial')
+    .showHelpAfterError('Say --help for what there is.')
+    .exitOverride()
+    .enablePositionalOptions()
+    .addHelpText('after', () => `\nExit codes:\n${exitLines().join('\n')}`);
+  const selected = (): Places => {
+    const { name = 'default', in: folder } = program.opts<Selection>();
+    return folder === undefined ? placesOf(name, process.env, uid()) : placesIn(folder);
+  };
+  const all = (): Places[] => {
+    const { name, in: folder } = program.opts<Selection>();
+    if (folder !== undefined) return [placesIn(folder)];
+    return program.getOptionValueSource('name') === 'cli' && name !== undefined
+      ? [placesOf(name, process.env, uid())]
+      : knownPlaces(process.env, uid());
+  };
+  addPair(program, selected);
+  addRunning(program, selected, all);
+  addWork(program, selected);
+  addChecks(program, selected);
+  addUpkeep(program, selected);
+  return program;
+}
+
+function exitLines(): string[] {
+  return Object.values(EXIT_CODES).map(({ code, means }) => `  ${String(code).padStart(2)}  ${means}`);
+}
+
+const examples = (...lines: string[]): string =>
+  `\nExamples:\n${lines.map((line) => `  $ nessie-executor ${line}`).join('\n')}`;
+const json = (command: Command): Command => command.option('--json', 'print facts as JSON', false);
+
+function addPair(program: Command, selected: () => Places): void {
+  program
+    .command('pair')
+    .description('pair this machine with a control plane, in a code flow with two sides or as an operator')
+    .option('--origin <url>', 'address of the control plane, https://name')
+    .option('--root <folder>', 'the one folder that agents may read and draft changes for', collect)
+    .option('--ca <file>', 'PEM of the only authorities to trust for the origin')
+    .option('--machine-name <name>', 'name that the page shows; default: the host name')
+    .option('--request <id>', 'operators: request that the page showed')
+    .option('--challenge <hex>', 'operators: challenge that the page showed')
+    .option('--whole-home', 'permit a root that holds your whole home', false)
+    .option('--no-qr', 'print no QR code')
+    .addHelpText(
+      'after',
+      examples(
+        'pair --origin https://control.example --root ~/work/project',
+        'pair --origin https://control.example --root /srv/app --ca ca.pem',
+      ),
+    )
+    .action(async (options: PairWish) => (await import('./pair.ts')).pair(ownTerminal(), selected(), options));
+}
+
+function addRunning(program: Command, selected: () => Places, all: () => Places[]): void {
+  program
+    .command('daemon')
+    .description('run the executor in the foreground; its log goes to standard error')
+    .addHelpText('after', examples('daemon', '--name second daemon'))
+    .action(async () => {
+      const [{ superviseInForeground }, { requireSetUp }] = await Promise.all([
+        import('./supervised.ts'),
+        import('./set-up.ts'),
+      ]);
+      requireSetUp(selected());
+      process.exitCode = await superviseInForeground(selected());
+    });
+  json(program.command('status').argument('[executor]', 'name or id of one'))
+    .description('show every executor of this user; uses no network')
+    .addHelpText('after', examples('status', 'status --json'))
+    .action(async (wanted: string | undefined, options: { json: boolean }) =>
+      (await import('./status.ts')).status(ownTerminal(), all(), wanted, options.json),
+    );
+  program
+    .command('server')
+    .description('run the control plane; what follows goes to it')
+    .argument('[arguments...]')
+    .passThroughOptions()
+    .allowUnknownOption()
+    .helpOption(false)
+    .action(async (rest: string[]) => {
+      process.exitCode = await (await import('./server.ts')).runServer(rest);
+    });
+}
+
+function addWork(program: Command, selected: () => Places): void {
+  const drafts = json(program.command('drafts')).description('list what agents drafted on this machine');
+  drafts.addHelpText('after', examples('drafts', 'drafts discard run_0123456789abcdef0123456789abcdef'));
+  drafts.action(async (options: { json: boolean }) =>
+    (await import('./drafts.ts')).listDrafts(ownTerminal(), selected(), options.json),
+  );
+  drafts
+    .command('discard')
+    .argument('<run>')
+    .description('remove a draft for good')
+    .option('--yes', 'do not ask', false)
+    .action(async (run: string, options: { yes: boolean }) =>
+      (await import('./drafts.ts')).discardDraft(ownTerminal(), selected(), run, options.yes),
+    );
+  json(program.command('review').argument('<run>'))
+    .description('show what a draft changes, line by line; with --approve confirm it on this machine')
+    .option('--approve', 'ask for a confirmation after everything was shown; needs a person at a terminal', false)
+    .option('--no-pager', 'do not stop after each screen')
+    .addHelpText(
+      'after',
+      examples('review run_0123456789abcdef0123456789abcdef', 'review run_0123456789abcdef0123456789abcdef --approve'),
+    )
+    .action(async (run: string, options: { approve: boolean; json: boolean; pager: boolean }) =>
+      (await import('./review.ts')).review(ownTerminal(), selected(), run, {
+        approve: options.approve,
+        isJson: options.json,
+        isPaged: options.pager,
+      }),
+    );
+  addPolicy(program, selected);
+}
+
+function addPolicy(program: Command, selected: () => Places): void {
+  const policy = program.command('policy').description('show and change what this machine is willing to do');
+  policy.addHelpText(
+    'after',
+    examples(
+      'policy show',
+      'policy deny file.delete file.chmod',
+      'policy promotion machine',
+      'policy root ~/work/other',
+    ),
+  );
+  json(policy.command('show').description('print every operation with its verdict, and the other rules')).action(
+    async (options: { json: boolean }) =>
+      (await import('./policy.ts')).showPolicy(ownTerminal(), selected(), options.json),
+  );
+  json(policy.command('check').description('say whether policy.json can be used')).action(
+    async (options: { json: boolean }) =>
+      (await import('./policy.ts')).checkPolicy(ownTerminal(), selected(), options.json),
+  );
+  for (const verdict of ['allow', 'deny'] as const) {
+    policy
+      .command(verdict)
+      .argument('<operation...>')
+      .description(
+        verdict === 'allow' ? 'allow operations; more rights wait for the control plane' : 'deny operations, at once',
+      )
+      .action(async (keys: string[]) =>
+        (await import('./policy.ts')).changeOperations(ownTerminal(), selected(), verdict, keys),
+      );
+  }
+  policy
+    .command('promotion')
+    .addArgument(new Argument('<who>', 'who confirms a promotion').choices(['page', 'machine']))
+    .description('the person on the page alone, or a person at this machine as well')
+    .action(async (who: 'page' | 'machine') =>
+      (await import('./policy.ts')).changePromotion(ownTerminal(), selected(), who),
+    );
+  policy
+    .command('root')
+    .argument('<folder>')
+    .description('choose another root; every draft must be gone and the daemon stopped')
+    .option('--whole-home', 'permit a root that holds your whole home', false)
+    .action(async (folder: string, options: { wholeHome: boolean }) =>
+      (await import('./policy.ts')).changeRoot(ownTerminal(), selected(), folder, options.wholeHome),
+    );
+}
+
+function addChecks(program: Command, selected: () => Places): void {
+  json(program.command('audit'))
+    .description('show from the kernel what each process can do, and try what it must not')
+    .addHelpText('after', examples('audit', 'audit --json'))
+    .action(async (options: { json: boolean }) =>
+      (await import('./audit.ts')).audit(ownTerminal(), selected(), options.json),
+    );
+  json(program.command('doctor'))
+    .description('check every precondition on this machine and print each remedy')
+    .addHelpText('after', examples('doctor'))
+    .action(async (options: { json: boolean }) =>
+      (await import('./doctor.ts')).doctor(ownTerminal(), selected(), options.json),
+    );
+  json(program.command('receipts').description('work with exported receipts').command('verify').argument('<file>'))
+    .description('verify an exported chain of receipts without a network')
+    .requiredOption('--machine-key <hex>', 'public key of the machine, 64 hexadecimal digits')
+    .requiredOption('--control-key <hex>', 'public key of the control plane, 64 hexadecimal digits')
+    .addHelpText('after', examples('receipts verify receipts.json --machine-key HEX --control-key HEX'))
+    .action(async (file: string, options: { machineKey: string; controlKey: string; json: boolean }) =>
+      (await import('./receipts.ts')).verifyReceipts(
+        ownTerminal(),
+        file,
+        { machine: options.machineKey, control: options.controlKey },
+        options.json,
+      ),
+    );
+  addTrace(program, selected);
+}
+
+function addTrace(program: Command, selected: () => Places): void {
+  const trace = program.command('trace').description('record, show, replay and compare what the machines did');
+  trace.addHelpText(
+    'after',
+    examples('trace record day.jsonl', 'trace replay day.jsonl', 'trace diff before.jsonl after.jsonl'),
+  );
+  trace
+    .command('record')
+    .argument('[file]', 'a new file; default: standard output')
+    .description('write the trace of the running daemon')
+    .option('--follow', 'go on until interrupted', false)
+    .action(async (file: string | undefined, options: { follow: boolean }) =>
+      (await import('./trace.ts')).recordTrace(ownTerminal(), selected(), file, options.follow),
+    );
+  json(trace.command('show').argument('<file>').description('print a trace, one line an event')).action(
+    async (file: string, options: { json: boolean }) =>
+      (await import('./trace.ts')).showTrace(ownTerminal(), file, options.json),
+  );
+  json(
+    trace.command('replay').argument('<file>').description('run a trace through the machines of this program'),
+  ).action(async (file: string, options: { json: boolean }) =>
+    (await import('./trace.ts')).replayTrace(ownTerminal(), file, options.json),
+  );
+  json(
+    trace.command('diff').argument('<first>').argument('<second>').description('explain how two traces differ'),
+  ).action(async (first: string, second: string, options: { json: boolean }) =>
+    (await import('./trace.ts')).diffTraces(ownTerminal(), first, second, options.json),
+  );
+}
+
+function addUpkeep(program: Command, selected: () => Places): void {
+  program
+    .command('repair')
+    .description('let a daemon in its error state try again, after you looked at its fault')
+    .addOption(
+      new Option('--journal <choice>', 'what to do with a promotion that could not be settled')
+        .choices(['leave', 'restore', 'set-aside'])
+        .default('leave'),
+    )
+    .addHelpText('after', examples('repair', 'repair --journal restore'))
+    .action(async (options: { journal: 'leave' | 'restore' | 'set-aside' }) =>
+      (await import('./mend.ts')).repair(ownTerminal(), selected(), options.journal),
+    );
+  program
+    .command('rotate-key')
+    .description('put a new machine key in place of the old one; goes on where it was interrupted')
+    .action(async () => (await import('./mend.ts')).rotateKey(ownTerminal(), selected()));
+  program
+    .command('forget')
+    .description('erase key, drafts and policy of an executor on this machine')
+    .option('--yes', 'do not ask', false)
+    .addHelpText('after', examples('forget', '--name second forget'))
+    .action(async (options: { yes: boolean }) =>
+      (await import('./mend.ts')).forget(ownTerminal(), selected(), options.yes),
+    );
+}
+
+function collect(value: string, before: readonly string[] = []): string[] {
+  return [...before, value];
+}
