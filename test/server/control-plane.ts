@@ -9,8 +9,6 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { randomBytes } from 'node:crypto';
-import Fastify from 'fastify';
-import type { FastifyInstance } from 'fastify';
 import { pino } from 'pino';
 import { canonicalBytes } from '../../helpers/protocol/descriptor.ts';
 import type { Descriptor } from '../../helpers/protocol/descriptor.ts';
@@ -22,9 +20,11 @@ import { createAgent, issueToken } from '../../server/accounts/agents.ts';
 import { membershipOf } from '../../server/accounts/membership.ts';
 import type { SignedIn } from '../../server/accounts/sessions.ts';
 import { setUp } from '../../server/accounts/setup.ts';
-import { routes as channelRoutes } from '../../server/channel/routes.ts';
 import { startWork } from '../../server/commands/start-work.ts';
 import type { RunningWork } from '../../server/commands/start-work.ts';
+import { createApp } from '../../server/app.ts';
+import type { App } from '../../server/http.ts';
+import { beginSession, cookieName, csrfToken, CSRF_HEADER } from '../../server/accounts/sessions.ts';
 import { checkSettings } from '../../server/config.ts';
 import type { CommandKey, Context } from '../../server/context.ts';
 import { decideRevision } from '../../server/descriptors/review.ts';
@@ -85,7 +85,7 @@ export interface ControlPlane {
   readonly clock: MovedClock;
   readonly context: Context;
   readonly work: RunningWork;
-  readonly app: FastifyInstance;
+  readonly app: App;
   readonly origin: string;
   readonly key: ReturnType<typeof localKey>;
   readonly by: SignedIn;
@@ -97,19 +97,28 @@ export interface ControlPlane {
   pair(descriptor?: Descriptor): Promise<PairedMachine>;
   /** A fake machine for one that was paired. */
   machine(paired: PairedMachine, play?: FakeMachine['play'], state?: FakeState): FakeExecutor;
+  /** Asks one of the page's calls as the signed-in person. */
+  page(method: 'GET' | 'POST', path: string, body?: unknown): Promise<PageAnswer>;
   /** Ends work and HTTP; the store stays open. */
   halt(): Promise<void>;
   stop(): Promise<void>;
 }
 
-type RunProject = Awaited<ReturnType<typeof setUp>>['project'];
-type Plugin = (app: FastifyInstance, work: RunningWork) => Promise<void> | void;
+/** What a page's call answered. */
+export interface PageAnswer {
+  readonly status: number;
+  // Tests look at the fields that they expect.
+  // oxlint-disable-next-line typescript/no-explicit-any
+  readonly body: any;
+}
 
-/** Starts a control plane with the routes of a subject beside those of the channel. */
-export async function startControlPlane(
-  plugins: readonly Plugin[] = [],
-  { mayOpenRuns = true, keptMs }: { readonly mayOpenRuns?: boolean; readonly keptMs?: number } = {},
-): Promise<ControlPlane> {
+type RunProject = Awaited<ReturnType<typeof setUp>>['project'];
+
+/** Starts a whole control plane. */
+export async function startControlPlane({
+  mayOpenRuns = true,
+  keptMs,
+}: { readonly mayOpenRuns?: boolean; readonly keptMs?: number } = {}): Promise<ControlPlane> {
   const folder = await mkdtemp(join(tmpdir(), 'nessie-server-'));
   const clock = new MovedClock();
   const key = localKey();
@@ -144,9 +153,7 @@ export async function startControlPlane(
   const agent = await createAgent(context, member, 'assistant');
   const { token } = await issueToken(context, member, { agent, project: account.project, mayOpenRuns });
   const work = await startWork(context, keptMs === undefined ? {} : { keptMs });
-  const app = Fastify();
-  await channelRoutes(app as never, work);
-  for (const plugin of plugins) await plugin(app, work);
+  const app = await createApp(context, work);
   const origin = await app.listen({ host: '127.0.0.1', port: 0 });
   const halt = async (): Promise<void> => {
     await work.stop();
@@ -165,6 +172,7 @@ export async function startControlPlane(
     token,
     halt,
     project: account.project,
+    page: await signIn(context, by, origin),
     pair: (descriptor = machineDescriptor()) => pairMachine(context, { by, team: account.team, agent, descriptor }),
     machine: ({ executor, key: machine, descriptor }, play, state = freshState()) =>
       new FakeExecutor(
@@ -176,6 +184,24 @@ export async function startControlPlane(
       await context.store.close();
       await rm(folder, { recursive: true, force: true });
     },
+  };
+}
+
+async function signIn(context: Context, by: SignedIn, origin: string): Promise<ControlPlane['page']> {
+  const token = await context.store.write((tx) => beginSession(context, tx, by.person, false));
+  const session = await context.store.read.selectFrom('sessions').select('id').executeTakeFirstOrThrow();
+  return async (method, path, body) => {
+    const answer = await fetch(`${origin}${path}`, {
+      method,
+      headers: {
+        cookie: `${cookieName(context)}=${token}`,
+        origin: context.settings.publicOrigin,
+        [CSRF_HEADER]: csrfToken(context, session.id),
+        ...(method === 'POST' ? { 'content-type': 'application/json' } : {}),
+      },
+      ...(method === 'POST' ? { body: JSON.stringify(body ?? {}) } : {}),
+    });
+    return { status: answer.status, body: await answer.json() };
   };
 }
 

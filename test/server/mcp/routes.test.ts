@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { routes } from '../../../server/mcp/routes.ts';
 import { FakeWorkspace } from '../../fakes/fake-workspace.ts';
 import { startControlPlane, until } from '../control-plane.ts';
 import type { ControlPlane, PairedMachine } from '../control-plane.ts';
@@ -30,7 +29,7 @@ describe('model clients', () => {
   let workspace: FakeWorkspace;
 
   beforeEach(async () => {
-    plane = await startControlPlane([(app, work) => routes(app as never, work)]);
+    plane = await startControlPlane();
     paired = await plane.pair();
     workspace = new FakeWorkspace({ 'notes.txt': 'hello' });
   });
