@@ -5,6 +5,7 @@ import fs from 'node:fs';
 import { watch } from 'chokidar';
 
 const POLICY = 'policy.json';
+const POLL_MS = 250;
 const LIMIT_BYTES = 1_048_576;
 
 /** Calls `changed` with the file's text now and after each change; undefined when it cannot be read. Returns how to stop. */
@@ -22,11 +23,16 @@ export async function watchPolicy(
   };
   read();
   // The folder is watched, not the file: editors replace files, and a watch on the old one would see nothing.
-  const watcher = watch(`${folder}/.`, { depth: 0, ignoreInitial: true, followSymlinks: false });
+  const watcher = watch(folder, { depth: 0, ignoreInitial: true });
   watcher.on('all', read);
+  // chokidar resolves the folder's path; where a role's own uid cannot walk it, the inherited descriptor is asked by the clock.
+  watcher.on('error', () => fs.watchFile(file, { interval: POLL_MS }, read));
   await new Promise<void>((resolve) => watcher.once('ready', resolve));
   read();
-  return () => watcher.close();
+  return async () => {
+    fs.unwatchFile(file, read);
+    await watcher.close();
+  };
 }
 
 /** Text of the policy, or undefined where it is not an ordinary, readable file of sensible size. */
