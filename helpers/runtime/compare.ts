@@ -84,6 +84,8 @@ function isOpenedByRow(
   paths: readonly string[],
 ): boolean {
   if (seen.kind === 'internal' || seen.kind === 'null') return true;
+  // it gives no right: whatever is opened through it is judged by the row's Landlock rules
+  if (seen.kind === 'path only') return true;
   // a pipe of Node has both ends here; one end alone would lead to another process
   if (seen.kind === 'pipe') return all.filter(({ target }) => target === seen.target).length >= 2;
   if (seen.kind === 'socket') {

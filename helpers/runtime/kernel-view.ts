@@ -16,7 +16,7 @@ export type ThreadView = {
 export type DescriptorView = {
   readonly number: number;
   readonly target: string;
-  readonly kind: 'null' | 'folder' | 'file' | 'socket' | 'pipe' | 'internal' | 'device';
+  readonly kind: 'null' | 'folder' | 'file' | 'socket' | 'pipe' | 'internal' | 'device' | 'path only';
   /** `dev:ino` of what is open. */
   readonly identity: string;
 };
@@ -98,7 +98,12 @@ export function startTicksOf(pid: number): string | undefined {
   return status?.slice(status.lastIndexOf(')') + 2).split(' ')[19];
 }
 
-function kindOf(target: string, stats: fs.BigIntStats): DescriptorView['kind'] {
+/** O_PATH in `flags` of `/proc/PID/fdinfo/N`, which is octal: such a descriptor can be asked what it is, and no more. */
+const PATH_ONLY = 0o10000000;
+
+function kindOf(target: string, stats: fs.BigIntStats, information: string): DescriptorView['kind'] {
+  const flags = Number.parseInt(/^flags:\s*(\d+)/m.exec(information)?.[1] ?? '0', 8);
+  if ((flags & PATH_ONLY) !== 0) return 'path only';
   if (target === '/dev/null') return 'null';
   if (target.startsWith('socket:')) return 'socket';
   if (target.startsWith('pipe:')) return 'pipe';
@@ -111,10 +116,16 @@ function kindOf(target: string, stats: fs.BigIntStats): DescriptorView['kind'] {
 export function descriptorsOf(pid: number): DescriptorView[] {
   return fs.readdirSync(`/proc/${pid}/fd`).flatMap((name) => {
     const at = `/proc/${pid}/fd/${name}`;
-    const found = ifThere(() => ({ target: fs.readlinkSync(at), stats: fs.statSync(at, { bigint: true }) }));
+    const found = ifThere(() => ({
+      target: fs.readlinkSync(at),
+      stats: fs.statSync(at, { bigint: true }),
+      information: fs.readFileSync(`/proc/${pid}/fdinfo/${name}`, 'utf8'),
+    }));
     if (found === undefined) return [];
-    const { target, stats } = found;
-    return [{ number: Number(name), target, kind: kindOf(target, stats), identity: `${stats.dev}:${stats.ino}` }];
+    const { target, stats, information } = found;
+    return [
+      { number: Number(name), target, kind: kindOf(target, stats, information), identity: `${stats.dev}:${stats.ino}` },
+    ];
   });
 }
 
