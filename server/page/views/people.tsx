@@ -1,0 +1,192 @@
+import { useState } from 'preact/hooks';
+
+import type { PersonRow } from '../answers.ts';
+import { useAnswer, useDeed, usePage, useSignedIn } from '../page.tsx';
+import { Button } from '../parts/button.tsx';
+import { Dialog, DialogActions } from '../parts/dialog.tsx';
+import { CopyBlock, Title } from '../parts/facts.tsx';
+import { SelectField, TextField } from '../parts/field.tsx';
+import { Answered, Notice, Refused } from '../parts/notice.tsx';
+import { StateMark } from '../parts/standing.tsx';
+import { addressOf, Link } from '../router.tsx';
+
+/** Members of the organisation, and inviting one more. */
+export function People() {
+  const { say, calls } = usePage();
+  const { person } = useSignedIn();
+  const asked = useAnswer('organisation', calls.organisation, ['agents']);
+  const [invitation, setInvitation] = useState<{ readonly name: string; readonly address: string }>();
+  const administers = person.role !== 'member';
+  return (
+    <>
+      <Title text={say('people.title')}>
+        <Link to={addressOf('history')} class="button plain">
+          {say('history.title')}
+        </Link>
+      </Title>
+      <div class="columns">
+        <Answered asked={asked}>
+          {({ people }) => (
+            <ul class="rows" aria-label={say('people.title')}>
+              {people.map((row) => (
+                <li key={row.id}>
+                  <Member
+                    row={row}
+                    administers={administers && row.id !== person.id}
+                    onLink={setInvitation}
+                    onDone={asked.state === 'there' ? asked.ask : () => undefined}
+                  />
+                </li>
+              ))}
+            </ul>
+          )}
+        </Answered>
+        {administers && (
+          <div class="stack">
+            {invitation !== undefined && (
+              <Notice tone="done" title={say('people.invited', { name: invitation.name })}>
+                <p>{say('people.link-once')}</p>
+                <CopyBlock text={invitation.address} label={say('people.link')} />
+              </Notice>
+            )}
+            <Invite
+              onInvited={(made) => {
+                setInvitation(made);
+                if (asked.state === 'there') asked.ask();
+              }}
+            />
+          </div>
+        )}
+      </div>
+    </>
+  );
+}
+
+type Invitation = { readonly name: string; readonly address: string };
+
+function Member({
+  row,
+  administers,
+  onLink,
+  onDone,
+}: {
+  readonly row: PersonRow;
+  readonly administers: boolean;
+  readonly onLink: (made: Invitation) => void;
+  readonly onDone: () => void;
+}) {
+  const { say, calls, announce } = usePage();
+  const linking = useDeed();
+  const leaving = useDeed();
+  const [asking, setAsking] = useState(false);
+  const offboard = async (): Promise<void> => {
+    if (!(await leaving.run(() => calls.offboard(row.id)))) return;
+    setAsking(false);
+    announce(say('people.left', { name: row.name }));
+    onDone();
+  };
+  return (
+    <>
+      <div class="row">
+        <div>
+          <p class="row-name">{row.name}</p>
+          <p class="hint">
+            {row.login} · {say(`role.${row.role}`)}
+            {!row.hasPassword && row.active && <span class="flag">{say('people.no-password')}</span>}
+          </p>
+        </div>
+        {row.active && administers && (
+          <div class="row-actions">
+            <Button
+              kind="quiet"
+              busy={linking.busy}
+              label={say('people.link-for', { name: row.name })}
+              onPress={() =>
+                void linking.run(async () => onLink({ name: row.name, address: (await calls.linkFor(row.id)).address }))
+              }
+            >
+              {say('people.make-link')}
+            </Button>
+            <Button
+              kind="quiet"
+              label={say('people.offboard-name', { name: row.name })}
+              onPress={() => setAsking(true)}
+            >
+              {say('people.offboard')}
+            </Button>
+          </div>
+        )}
+        {!row.active && <StateMark tone="quiet" text={say('people.inactive')} />}
+      </div>
+      <Refused refused={linking.refused} />
+      {asking && (
+        <Dialog title={say('people.offboard.ask', { name: row.name })} onClose={() => setAsking(false)}>
+          <p>{say('people.offboard.text')}</p>
+          <Refused refused={leaving.refused} />
+          <DialogActions>
+            <Button onPress={() => setAsking(false)}>{say('action.keep')}</Button>
+            <Button kind="danger" busy={leaving.busy} onPress={() => void offboard()}>
+              {say('people.offboard')}
+            </Button>
+          </DialogActions>
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+function Invite({ onInvited }: { readonly onInvited: (made: Invitation) => void }) {
+  const { say, calls } = usePage();
+  const { organisation } = useSignedIn();
+  const [name, setName] = useState('');
+  const [login, setLogin] = useState('');
+  const [role, setRole] = useState<'admin' | 'member'>('member');
+  const [team, setTeam] = useState<string>(organisation.teams[0]?.id ?? '');
+  const deed = useDeed();
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    void deed.run(async () => {
+      const { address } = await calls.invite({ login, name, role, team });
+      onInvited({ name, address });
+      setName('');
+      setLogin('');
+    });
+  };
+  return (
+    <form class="panel" onSubmit={submit}>
+      <h2>{say('people.invite')}</h2>
+      <p>{say('people.invite.text')}</p>
+      <TextField label={say('people.name')} value={name} onValue={setName} maxLength={64} />
+      <TextField
+        label={say('sign-in.login')}
+        hint={say('set-up.login-hint')}
+        value={login}
+        onValue={setLogin}
+        maxLength={64}
+      />
+      <div class="two">
+        <SelectField
+          label={say('people.role')}
+          value={role}
+          onValue={(value) => setRole(value === 'admin' ? 'admin' : 'member')}
+          options={[
+            { value: 'member', text: say('role.member') },
+            { value: 'admin', text: say('role.admin') },
+          ]}
+        />
+        <SelectField
+          label={say('place.team')}
+          value={team}
+          onValue={setTeam}
+          options={organisation.teams.map(({ id, name: text }) => ({ value: id, text }))}
+        />
+      </div>
+      <Refused refused={deed.refused} />
+      <div class="actions">
+        <Button kind="primary" submit busy={deed.busy}>
+          {say('people.invite')}
+        </Button>
+      </div>
+    </form>
+  );
+}
