@@ -38,16 +38,19 @@ export function nameOf(action: ExecutableActionObject): string {
   return about === undefined ? action.type : `${action.type}(${about})`;
 }
 
+/** What xstate gives its own actions to be about, of which each has a part. */
+type OwnParams = {
+  readonly id?: unknown;
+  readonly sendId?: unknown;
+  readonly event?: { readonly type?: unknown };
+  readonly to?: { readonly id: string };
+  readonly targetId?: string;
+};
+
 function aboutOf({ type, params }: ExecutableActionObject): string | undefined {
   if (!type.startsWith('xstate.') || typeof params !== 'object' || params === null) return undefined;
   // xstate's own actions are a closed set in the pinned version; each read below is of a field that it sets there.
-  const own = params as {
-    id?: unknown;
-    sendId?: unknown;
-    event?: { type?: unknown };
-    to?: { id: string };
-    targetId?: string;
-  };
+  const own = params as OwnParams;
   const event = typeof own.event?.type === 'string' ? own.event.type : undefined;
   if (type === 'xstate.sendTo') return `${own.targetId ?? own.to?.id ?? ''}, ${event ?? ''}`;
   if (event !== undefined) return event;
