@@ -90,9 +90,9 @@ export function isRootTimeOurs(tree: Tree, begin: Begin, steps: readonly Step[],
   );
 }
 
-/** Whether two times belong to one moment. */
-export function isSameMoment(one: bigint, two: bigint): boolean {
-  return one - two <= SAME_MOMENT_NS && two - one <= SAME_MOMENT_NS;
+/** Whether a change belongs to the operation that was under way at another time: not before it and soon after. */
+export function isSoonAfter(changeNs: bigint, operationNs: bigint, withinNs: bigint = SAME_MOMENT_NS): boolean {
+  return changeNs + SAME_MOMENT_NS >= operationNs && changeNs - operationNs <= withinNs;
 }
 
 /** Sets the modification time of an open folder; the time of the last access stays. */
@@ -107,7 +107,7 @@ function isOurs(
 ): boolean {
   if (mtimeNs.toString() === folder.mtimeNs) return true;
   const ours = newest.get(keyOf(folder.path));
-  return ours !== undefined && isSameMoment(mtimeNs, ours);
+  return ours !== undefined && mtimeNs <= ours + SAME_MOMENT_NS;
 }
 
 /** Latest status change of any file that we moved, by the folder that it was moved in. */

@@ -8,7 +8,7 @@ import { fsync } from '../runtime/native-files.ts';
 import { isRootTimeOurs, restoreTimes, syncFolders } from './folder-times.ts';
 import { discardJournal } from './journal.ts';
 import type { JournalFile, Prepared } from './journal.ts';
-import type { Step } from './journal-records.ts';
+import type { Facts, Step } from './journal-records.ts';
 import { rest } from './resting-place.ts';
 import { closeStage, disposeAll, openStage, restoreRootTime } from './stage-end.ts';
 import type { Scene, Settled } from './stage-end.ts';
@@ -29,8 +29,9 @@ export function goBack(
   try {
     const tree: Tree = { root: scene.root, stage, leases };
     const conflicts = new Set<number>();
+    const twins = twinsOf(steps);
     for (const [index, step] of steps.toReversed().entries()) {
-      if (takeBack(tree, step) === 'conflict') conflicts.add(step.slot);
+      if (takeBack(tree, step, twins.get(step.slot) ?? null) === 'conflict') conflicts.add(step.slot);
       onStep(index + 1);
     }
     restoreTimes(tree, folders, steps);
@@ -44,6 +45,14 @@ export function goBack(
   } finally {
     closeSync(stage);
   }
+}
+
+/** Old files and folders by the slot of what was created at their path. */
+function twinsOf(steps: readonly Step[]): ReadonlyMap<number, Facts | null> {
+  const keyOf = ({ path }: Step): string => Buffer.from(path).toString('latin1');
+  const deleted = new Map(steps.filter(({ change }) => change === 'deleted').map((step) => [keyOf(step), step.before]));
+  const created = steps.filter(({ change }) => change === 'created');
+  return new Map(created.map((step) => [step.slot, deleted.get(keyOf(step)) ?? null]));
 }
 
 function leave({ own }: Scene, file: JournalFile, { begin }: Prepared, settled: Settled): Settled {

@@ -3,7 +3,7 @@ import { closeSync } from 'node:fs';
 import { AT_REMOVEDIR, fsync, futimens, statx, unlinkat } from '../runtime/native-files.ts';
 import { kindOf } from '../files/walk.ts';
 import { disposeOf } from './dispose.ts';
-import { isSameMoment, setTime } from './folder-times.ts';
+import { isSoonAfter, setTime } from './folder-times.ts';
 import type { JournalFile, Prepared } from './journal.ts';
 import { JournalDamaged } from './journal-records.ts';
 import type { Begin, Staging } from './journal-records.ts';
@@ -14,6 +14,8 @@ import { namesIn, openFolderAt, statusAt } from './tree.ts';
 import type { Tree } from './tree.ts';
 
 const ITSELF = Buffer.alloc(0);
+/** Between the journal's time and the removal of the stage folder lies one call; a busy machine may take this long for it, in ns. */
+const REMOVAL_NS = 2_000_000_000n;
 
 /** The two folders that a promotion works between, open. */
 export interface Scene {
@@ -58,7 +60,7 @@ export function discardStage(root: number, file: JournalFile, begin: Begin, stag
 }
 
 function isStagingTime(root: bigint, stage: bigint, staging: Staging | undefined): boolean {
-  return staging === undefined ? isSameMoment(root, stage) : root.toString() === staging.rootMtimeNs;
+  return staging === undefined ? isSoonAfter(root, stage) : root.toString() === staging.rootMtimeNs;
 }
 
 /** Which slots were kept, and whether something in the stage folder must stay. */
@@ -106,6 +108,6 @@ function touch(file: JournalFile): void {
 export function restoreRootTime(root: number, file: JournalFile, begin: Begin): void {
   const status = statx(root, ITSELF);
   const journal = statusAt(file.folder, Buffer.from(file.name));
-  if (journal === undefined || !isSameMoment(status.mtimeNs, journal.mtimeNs)) return;
+  if (journal === undefined || !isSoonAfter(status.mtimeNs, journal.mtimeNs, REMOVAL_NS)) return;
   setTime(root, status, BigInt(begin.rootMtimeNs));
 }

@@ -30,10 +30,13 @@ const ELSEWISE: ReadonlySet<string> = new Set([
   'EPERM',
 ]);
 
-/** Takes one step back. Throws NativeError when the disk refuses: then nothing may be done any more. */
-export function takeBack(tree: Tree, step: Step): Back {
+/**
+ * Takes one step back. `twin` is what stood at the path of a new folder or file that took the place of the other kind. Throws
+ * NativeError when the disk refuses: then nothing may be done any more.
+ */
+export function takeBack(tree: Tree, step: Step, twin: Facts | null): Back {
   try {
-    return atPlace(tree.root, step.path, (place) => backAt(tree, place, step));
+    return atPlace(tree.root, step.path, (place) => backAt(tree, place, step, twin));
   } catch (error) {
     if (error instanceof NativeError && !ELSEWISE.has(error.code)) throw error;
     if (error instanceof NativeError || error instanceof WalkRefused || error instanceof PathRefused) {
@@ -49,14 +52,14 @@ function isBeforeByStage(tree: Tree, step: Step): boolean {
   return held === undefined ? step.change !== 'modified' : isSame(held, step.after);
 }
 
-function backAt(tree: Tree, place: Place, step: Step): Back {
+function backAt(tree: Tree, place: Place, step: Step, twin: Facts | null): Back {
   switch (step.change) {
     case 'modified':
       return backModified(tree, place, step);
     case 'deleted':
       return backDeleted(tree, place, step);
     case 'created':
-      return backCreated(tree, place, step);
+      return backCreated(tree, place, step, twin);
   }
 }
 
@@ -87,12 +90,12 @@ function backDeleted(tree: Tree, place: Place, step: Step): Back {
   return 'conflict';
 }
 
-function backCreated(tree: Tree, place: Place, step: Step): Back {
+function backCreated(tree: Tree, place: Place, step: Step, twin: Facts | null): Back {
   const slot = slotName(step.slot);
   const held = statusAt(tree.stage, slot);
   if (isSame(held, step.after)) return 'before';
   const target = statusAt(place.folder, place.name);
-  if (target === undefined) return 'before';
+  if (target === undefined || isSame(target, twin)) return 'before';
   if (!isSame(target, step.after)) return 'conflict';
   const moveOut = (): void => renameat2(place.folder, place.name, tree.stage, slot, RENAME.NOREPLACE);
   const moveIn = (): void => renameat2(tree.stage, slot, place.folder, place.name, RENAME.NOREPLACE);
