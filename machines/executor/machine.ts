@@ -9,7 +9,8 @@
  * INVARIANT 4  `revoked` is never left and its epoch never rises again. It is no final state of xstate, because a person may
  *              still take the record off the list (N-203).
  * INVARIANT 5  A resumed executor proves itself again before a command is leased: resuming leads through `offline` (D-5).
- * INVARIANT 6  Pending to draining is only the first half of a deletion; with nothing to finish it is revoked in the same step (D-10).
+ * INVARIANT 6  Pending to draining is only the first half of an end: deletion, replacement of a key that never proved itself, or the
+ *              organisation owner's emergency path. With nothing to finish it is revoked in the same step (D-10).
  *
  * No state waits on a timer here: the control plane owns the clock and says `executor.silent`.
  */
@@ -55,7 +56,8 @@ const executor = setup({
   },
   guards: {
     isUnconfirmed: ({ context }) => context.fingerprint === null,
-    isBeingDeleted: ({ context }) => context.revokedBecause === 'deleted',
+    isEnded: ({ context }) => context.revokedBecause !== null,
+    isByOwner: (_, by: 'administrator' | 'organization-owner') => by === 'organization-owner',
     isConfirmedKey: ({ context }, fingerprint: string) => context.fingerprint === fingerprint,
     isAccepting: ({ context }) => context.accepting,
     isPaused: ({ context }) => !context.accepting,
@@ -155,6 +157,15 @@ export const executorMachine = executor.createMachine({
           target: 'draining',
           actions: [{ type: 'recordRevocation', params: 'deleted' }, 'takeOffList', 'eraseSealedPayloads'],
         },
+        'executor.replaced': { target: 'draining', actions: { type: 'recordRevocation', params: 'replaced' } },
+        'executor.disconnect': [
+          {
+            guard: { type: 'isByOwner', params: ({ event }) => event.by },
+            target: 'draining',
+            actions: { type: 'recordRevocation', params: 'ended-by-organization-owner' },
+          },
+          { actions: { type: 'refuse', params: { code: 'STATE_TRANSITION_INVALID' } } },
+        ],
       },
     },
     online: {
@@ -224,7 +235,7 @@ export const executorMachine = executor.createMachine({
         ],
       },
       entry: [...advance, 'stopLeasing'],
-      always: { guard: 'isBeingDeleted', target: 'revoked' },
+      always: { guard: 'isEnded', target: 'revoked' },
       on: {
         ...decisions,
         ...endings,

@@ -49,7 +49,9 @@ export type ExecutorRefusal =
   | 'ALREADY_CONFIRMED'
   | 'ALREADY_PAUSED'
   | 'NOT_PAUSED'
-  | 'ALREADY_DELETED';
+  | 'ALREADY_DELETED'
+  /** An administrator's disconnection before pairing: nothing is connected, deletion is the way off the list (N-203). */
+  | 'STATE_TRANSITION_INVALID';
 
 /** Plain data of one executor; the state beside it is one of the six of N-198. */
 export type ExecutorContext = {

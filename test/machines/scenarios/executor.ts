@@ -99,6 +99,22 @@ export const executorGoldens: readonly Golden[] = [
     input,
     events: [...decisions, { type: 'executor.delete' }, { type: 'executor.delete' }],
   },
+  {
+    name: 'replaced-before-its-first-proof',
+    tells: 'A key that was confirmed and never proved itself is replaced in one step.',
+    input,
+    events: [confirmed, { type: 'executor.replaced' }],
+  },
+  {
+    name: 'ended-by-owner-before-its-first-proof',
+    tells: 'An administrator has nothing to disconnect yet; the organisation owner ends it all the same.',
+    input,
+    events: [
+      confirmed,
+      { type: 'executor.disconnect', by: 'administrator' },
+      { type: 'executor.disconnect', by: 'organization-owner' },
+    ],
+  },
   ...ends('online', online),
   ...ends('offline', offline),
   ...ends('draining', draining),
