@@ -26,6 +26,7 @@ import { openRecords } from './records.ts';
 import type { Records } from './records.ts';
 import { Results } from './results.ts';
 import { Rows } from './rows.ts';
+import type { Report } from '../helpers/supervisor/request.ts';
 import { Sessions } from './session.ts';
 import { Standing } from './standing.ts';
 
@@ -49,6 +50,8 @@ const VIOLATIONS: ReadonlySet<string> = new Set(['protocol violation', 'policy v
 export interface CoreEvents {
   /** A role broke the protocol or the kernel ended it for a forbidden call. */
   violated(row: string): void;
+  /** The supervisor did not start a row that was asked for, or a row went down. */
+  missing(row: string, reason: string): void;
   /** The supervisor is gone: nothing may go on. */
   orphaned(): void;
 }
@@ -75,7 +78,7 @@ export class Core {
     this.results = new Results(`${folder}/results`);
     const rows = new Rows(
       supervisor,
-      (report) => report.report === 'ended' && VIOLATIONS.has(report.meaning) && events.violated(report.row),
+      (report) => tell(events, report),
       () => events.orphaned(),
     );
     const violated = (row: string): void => events.violated(row);
@@ -177,4 +180,11 @@ export class Core {
       now: this.clock.now(),
     };
   }
+}
+
+function tell(events: CoreEvents, report: Report): void {
+  if (report.report === 'refused') events.missing(report.row, report.reason);
+  if (report.report !== 'ended') return;
+  if (VIOLATIONS.has(report.meaning)) events.violated(report.row);
+  else if (report.next !== 'ended') events.missing(report.row, `${report.meaning}, ${report.next}`);
 }

@@ -27,6 +27,8 @@ async function main(): Promise<void> {
       );
       home?.executor?.actor.send({ type: 'role.violated', role: row });
     },
+    missing: (row, reason) =>
+      log.warn({ code: 'ROW_MISSING', row, reason }, 'a role is not there; what needs it fails until it is'),
     // Without the supervisor nobody could start or end a role: the daemon does not outlive it.
     orphaned: () => process.exit(0),
   });

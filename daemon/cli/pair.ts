@@ -56,10 +56,11 @@ function beginning({ request, challenge, machineName = os.hostname() }: PairWish
   if (request === undefined || !/^req_[0-9a-f]{32}$/.test(request)) {
     throw new CliFailure('usage', '--request is not the request that the page showed: req_ and 32 hexadecimal digits');
   }
-  if (challenge === undefined || !/^[0-9a-f]{64}$/.test(challenge)) {
-    throw new CliFailure('usage', '--challenge is not the challenge that the page showed: 64 hexadecimal digits');
+  const bytes = Buffer.from(challenge ?? '', 'base64url');
+  if (bytes.length !== 32 || bytes.toString('base64url') !== challenge) {
+    throw new CliFailure('usage', '--challenge is not the challenge that the page showed: 43 letters, digits, - and _');
   }
-  return { flow: 'enrolment', machineName: name, requestId: request, challenge: Buffer.from(challenge, 'hex') };
+  return { flow: 'enrolment', machineName: name, requestId: request, challenge: bytes };
 }
 
 function setUp(places: Places, { origin, root = [], ca, wholeHome = false }: PairWish): void {
@@ -131,7 +132,7 @@ async function showOffer({ terminal, places, withQr }: Following, offer: Named<'
   if (offer.code === null) {
     say(terminal, `On the page, compare and confirm the key of this machine:`);
   } else {
-    const page = `${origin}/pair`;
+    const page = `${origin}/machines/pair`;
     if (withQr && terminal.out.isTTY) say(terminal, (await import('uqr')).renderUnicodeCompact(page));
     say(
       terminal,

@@ -62,7 +62,7 @@ function addPair(program: Command, selected: () => Places): void {
     .option('--ca <file>', 'PEM of the only authorities to trust for the origin')
     .option('--machine-name <name>', 'name that the page shows; default: the host name')
     .option('--request <id>', 'operators: request that the page showed')
-    .option('--challenge <hex>', 'operators: challenge that the page showed')
+    .option('--challenge <text>', 'operators: challenge that the page showed')
     .option('--whole-home', 'permit a root that holds your whole home', false)
     .option('--no-qr', 'print no QR code')
     .addHelpText(

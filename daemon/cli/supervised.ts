@@ -25,9 +25,10 @@ export function installationFolder(): string {
 /** Starts the supervisor; its log goes to `log`. */
 export function startSupervisor(places: Places, log: 'inherit' | 'ignore'): ChildProcess {
   const program = path.join(installationFolder(), 'supervisor.mjs');
-  return spawn(process.execPath, [program, places.stateDir], {
+  // As few threads as Node can do with: this process waits.
+  return spawn(process.execPath, ['--v8-pool-size=0', '--no-warnings', program, places.stateDir], {
     // THREAT: a variable of the shell (NODE_OPTIONS, LD_PRELOAD) would run code in the process that starts all others.
-    env: { NESSIE_ALLOW_LOOPBACK_HTTP: process.env['NESSIE_ALLOW_LOOPBACK_HTTP'] ?? '' },
+    env: { UV_THREADPOOL_SIZE: '1', NESSIE_ALLOW_LOOPBACK_HTTP: process.env['NESSIE_ALLOW_LOOPBACK_HTTP'] ?? '' },
     stdio: ['ignore', 'ignore', log],
   });
 }
