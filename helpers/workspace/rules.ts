@@ -12,6 +12,10 @@ const RESERVED_PREFIX = Buffer.from('.nessie-stage-');
 /** The package remembers each path that it judged; a search through a large tree must not grow it without end. */
 const REMEMBERED_LIMIT = 20_000;
 
+function isReserved(name: Buffer): boolean {
+  return name[0] === RESERVED_PREFIX[0] && name.subarray(0, RESERVED_PREFIX.length).equals(RESERVED_PREFIX);
+}
+
 /** The rules of one operation. */
 export class Rules {
   readonly patterns: readonly string[];
@@ -25,9 +29,15 @@ export class Rules {
   /** Whether a path, or any folder above it, is kept out. A path of unknown kind is judged as a file. */
   hide(names: PathNames, isDirectory: boolean): boolean {
     if (names.length === 0) return false;
-    if (names.some((name) => name.subarray(0, RESERVED_PREFIX.length).equals(RESERVED_PREFIX))) return true;
+    if (names.some(isReserved)) return true;
     if (this.patterns.length === 0) return false;
     return this.#fresh().ignores(toPathText(joinNames(names)) + (isDirectory ? '/' : ''));
+  }
+
+  /** Whether a name in a folder that is not hidden itself is kept out. */
+  hideChild(folder: PathNames, name: Buffer, isDirectory: boolean): boolean {
+    if (this.patterns.length > 0) return this.hide([...folder, name], isDirectory);
+    return isReserved(name);
   }
 
   #fresh(): Ignore {

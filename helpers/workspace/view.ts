@@ -58,6 +58,11 @@ export function keyOf(names: PathNames): PathKey {
   return joinNames(names).toString('latin1');
 }
 
+/** Beginning of the keys of everything in a folder. */
+function prefixOf(names: PathNames): PathKey {
+  return names.length === 0 ? '' : `${keyOf(names)}/`;
+}
+
 const MS = 1_000_000n;
 const ITSELF = Buffer.alloc(0);
 
@@ -161,7 +166,7 @@ export class View {
     const folder = openFolder(this.#root, names);
     try {
       for (const { name, kind } of entriesIn(folder)) {
-        if (this.rules.hide([...names, name], kind === 'directory')) return true;
+        if (this.rules.hideChild(names, name, kind === 'directory')) return true;
       }
       return false;
     } finally {
@@ -172,9 +177,11 @@ export class View {
   *#rootChildren(names: PathNames): Generator<Child> {
     const folder = openFolder(this.#root, names);
     try {
+      const prefix = prefixOf(names);
+      const entries = this.#overlay?.entries;
       for (const { name, kind } of entriesIn(folder)) {
-        const child = [...names, name];
-        if (!this.entryAt(child) && !this.rules.hide(child, kind === 'directory')) yield { name, kind, inDraft: false };
+        if (entries?.has(prefix + name.toString('latin1'))) continue;
+        if (!this.rules.hideChild(names, name, kind === 'directory')) yield { name, kind, inDraft: false };
       }
     } finally {
       closeSync(folder);
@@ -182,7 +189,7 @@ export class View {
   }
 
   *#draftNames(names: PathNames): Generator<Buffer> {
-    const prefix = names.length === 0 ? '' : `${keyOf(names)}/`;
+    const prefix = prefixOf(names);
     for (const key of this.#overlay?.entries.keys() ?? []) {
       if (!key.startsWith(prefix) || key.includes('/', prefix.length)) continue;
       yield Buffer.from(key.slice(prefix.length), 'latin1');

@@ -55,7 +55,7 @@ describe('manifest', () => {
     'a path that climbs': (value) => (at(value, 6)['path'] = 'é/../x'),
     'an absolute path': (value) => (at(value, 0)['path'] = '/a'),
     'another spelling of a path': (value) => (at(value, 6)['path'] = '\\xc3\\xa9'),
-    'changes out of order': (value) => value.changes.reverse(),
+    'changes out of order': (value) => (value.changes = value.changes.toReversed()),
     'a path that stands twice': (value) => value.changes.splice(1, 0, { ...at(value, 1) }),
     'created before deleted': (value) => value.changes.splice(2, 2, at(value, 3), at(value, 2)),
     'a created change with a before': (value) => (at(value, 1)['before'] = side('1')),

@@ -26,6 +26,47 @@ interface Ran {
   readonly calls: number;
 }
 
+function plant(bench: Bench): void {
+  bench.put({ 'a.txt': 'alpha', 'src/run.sh': 'run', 'src/two': 'two' });
+  fs.chmodSync(bench.at('src/run.sh'), 0o644);
+}
+
+/** Every file that a run sees, with mode and content. */
+async function seen(bench: Bench, folder = '.'): Promise<string[]> {
+  const lines: string[] = [];
+  for (const { name, kind, mode } of (await bench.done('file.list', { path: folder })).entries) {
+    const at = folder === '.' ? name : `${folder}/${name}`;
+    if (kind === 'directory') lines.push(`${at}/`, ...(await seen(bench, at)));
+    else lines.push(`${at} ${mode} ${await bench.text(at)}`);
+  }
+  return lines;
+}
+
+function assertNothingLeftOver(bench: Bench): void {
+  for (const slot of fs.readdirSync(bench.draftsPath)) {
+    const folder = fs.openSync(path.join(bench.draftsPath, slot), 'r');
+    const names = [...entriesIn(folder)].map(({ name }) => name.toString()).filter((name) => !name.endsWith('.index'));
+    fs.closeSync(folder);
+    assert.ok(
+      names.every((name) => name.startsWith('content-')),
+      names.join(),
+    );
+  }
+}
+
+/** What a run sees after each number of steps. */
+async function expectedStates(): Promise<string[]> {
+  const bench = new Bench();
+  plant(bench);
+  const states = [JSON.stringify(await seen(bench))];
+  for (const [operation, args] of steps) {
+    await bench.done(operation as never, args);
+    states.push(JSON.stringify(await seen(bench)));
+  }
+  await bench.remove();
+  return states;
+}
+
 describe('a draft whose writer is killed', () => {
   let writer: string;
   let outFolder: string;
@@ -49,11 +90,6 @@ describe('a draft whose writer is killed', () => {
   });
   after(() => fs.rmSync(outFolder, { recursive: true }));
 
-  function plant(bench: Bench): void {
-    bench.put({ 'a.txt': 'alpha', 'src/run.sh': 'run', 'src/two': 'two' });
-    fs.chmodSync(bench.at('src/run.sh'), 0o644);
-  }
-
   function runWriter(bench: Bench, nth: number, moment: 'before' | 'after'): Ran {
     const args = [
       writer,
@@ -73,44 +109,6 @@ describe('a draft whose writer is killed', () => {
       .map((line) => JSON.parse(line));
     for (const line of lines) assert.equal(line.result.success, true, JSON.stringify(line));
     return { done: lines.length, calls: lines.at(-1)?.calls ?? 0 };
-  }
-
-  /** Every file that a run sees, with mode and content. */
-  async function seen(bench: Bench, folder = '.'): Promise<string[]> {
-    const lines: string[] = [];
-    for (const { name, kind, mode } of (await bench.done('file.list', { path: folder })).entries) {
-      const at = folder === '.' ? name : `${folder}/${name}`;
-      if (kind === 'directory') lines.push(`${at}/`, ...(await seen(bench, at)));
-      else lines.push(`${at} ${mode} ${await bench.text(at)}`);
-    }
-    return lines;
-  }
-
-  /** What a run sees after each number of steps. */
-  async function expectedStates(): Promise<string[]> {
-    const bench = new Bench();
-    plant(bench);
-    const states = [JSON.stringify(await seen(bench))];
-    for (const [operation, args] of steps) {
-      await bench.done(operation as never, args);
-      states.push(JSON.stringify(await seen(bench)));
-    }
-    await bench.remove();
-    return states;
-  }
-
-  function assertNothingLeftOver(bench: Bench): void {
-    for (const slot of fs.readdirSync(bench.draftsPath)) {
-      const folder = fs.openSync(path.join(bench.draftsPath, slot), 'r');
-      const names = [...entriesIn(folder)]
-        .map(({ name }) => name.toString())
-        .filter((name) => !name.endsWith('.index'));
-      fs.closeSync(folder);
-      assert.ok(
-        names.every((name) => name.startsWith('content-')),
-        names.join(),
-      );
-    }
   }
 
   it('S-186 killed at every write and flush, it is the complete old or the complete new draft, and the project is untouched', async function () {

@@ -3,6 +3,8 @@ import fs from 'node:fs';
 
 import { Bench, newRun, sha256 } from './bench.ts';
 
+const edit = (oldText: string, newText: string): unknown => ({ oldText, newText });
+
 describe('workspace operations', () => {
   let bench: Bench;
   let before: string;
@@ -121,7 +123,6 @@ describe('workspace operations', () => {
 
   describe('file.patch', () => {
     const file = 'src/main.ts';
-    const edit = (oldText: string, newText: string): unknown => ({ oldText, newText });
     const patch = (expectedSha256: string, edits: unknown[]): unknown => ({ path: file, expectedSha256, edits });
     const current = sha256('one\ntwo\nthree\n');
 

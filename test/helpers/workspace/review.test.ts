@@ -156,13 +156,14 @@ describe('workspace.review and the difference', () => {
       assert.equal(sides, 6);
     });
 
+    const ask = (part: object, more: object = {}): object => ({
+      manifestDigest: digest,
+      recipientKey,
+      part,
+      ...more,
+    });
+
     it('a changed draft, a changed host file, a change that is none and a key that everybody knows are refused', async () => {
-      const ask = (part: object, more: object = {}): object => ({
-        manifestDigest: digest,
-        recipientKey,
-        part,
-        ...more,
-      });
       await bench.fails('WORKSPACE_UNAVAILABLE', 'review.difference', ask({ of: 'after', change: 99 }));
       const zero = Buffer.alloc(32).toString('base64');
       assert.match(

@@ -4,6 +4,9 @@ import fs from 'node:fs';
 import type { OperationSuccess } from '../../../helpers/protocol/operations.ts';
 import { Bench } from './bench.ts';
 
+const places = (found: OperationSuccess<'file.search'>): string[] =>
+  found.matches.map(({ path, line, column }) => (line === undefined ? path : `${path}:${line}:${column}`));
+
 describe('file.search', () => {
   let bench: Bench;
   let before: string;
@@ -24,9 +27,6 @@ describe('file.search', () => {
   });
 
   const search = (args: object): Promise<OperationSuccess<'file.search'>> => bench.done('file.search', args);
-  const places = (found: OperationSuccess<'file.search'>): string[] =>
-    found.matches.map(({ path, line, column }) => (line === undefined ? path : `${path}:${line}:${column}`));
-
   it('contents are found literally, with line, column and text, in byte order of paths; binary files are skipped', async () => {
     const found = await search({ query: 'beta' });
     assert.deepEqual(places(found), ['a.txt:1:7', 'src/one.ts:2:23', 'src/two.ts:1:1']);
@@ -79,15 +79,16 @@ describe('file.search', () => {
     assert.match(found.matches[0]?.text ?? '', /x{100}needlez+/);
   });
 
+  const timed = async (query: string, syntax: string): Promise<number> => {
+    const start = performance.now();
+    await search({ query, syntax, path: 'hostile.txt' });
+    return performance.now() - start;
+  };
+
   it('hostile patterns end as fast as a literal', async function () {
     this.timeout(60_000);
     bench.put({ 'hostile.txt': `${'a'.repeat(50_000)}\n`.repeat(80) });
     before = bench.treeDigest();
-    const timed = async (query: string, syntax: string): Promise<number> => {
-      const start = performance.now();
-      await search({ query, syntax, path: 'hostile.txt' });
-      return performance.now() - start;
-    };
     await timed('b', 'literal');
     const literal = await timed(`${'a'.repeat(500)}b`, 'literal');
     // public cases: OWASP ReDoS, the RE2 and Cloudflare write-ups, snyk's and recheck's examples
