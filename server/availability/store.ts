@@ -4,11 +4,13 @@ import { findOperation } from '../../helpers/protocol/operations.ts';
 import { findMembership } from '../accounts/membership.ts';
 import type { Membership } from '../accounts/rules.ts';
 import type { Context } from '../context.ts';
+import { readDescriptors } from '../descriptors/store.ts';
+import type { DescriptorsInForce } from '../descriptors/store.ts';
 import { isInScope, mayDiscover } from '../executors/rules.ts';
 import type { Access } from '../executors/rules.ts';
-import { findExecutor, isSilent, readAccess } from '../executors/store.ts';
-import type { ExecutorRow } from '../executors/store.ts';
+import { isSilent, readAccess } from '../executors/store.ts';
 import type { Reader } from '../store/store.ts';
+import type { Tables } from '../store/tables.ts';
 import { decideAvailability, nearestReason } from './rules.ts';
 import type { Availability, AvailabilityFacts } from './rules.ts';
 
@@ -89,6 +91,12 @@ async function fact<Value>(refusing: Value, read: () => Promise<Value>): Promise
   }
 }
 
+/** What the resolver needs of an executor beside its descriptors. */
+type Machine = Pick<
+  Tables['executors'],
+  'organisation' | 'scope' | 'project' | 'state' | 'accepting' | 'listed' | 'lastSeenAt'
+>;
+
 /** Reads every fact of one question; each stands or falls by itself. */
 export async function readFacts(
   { clock }: Pick<Context, 'clock'>,
@@ -97,29 +105,38 @@ export async function readFacts(
 ): Promise<AvailabilityFacts> {
   const { person, agent, operation, executor: id } = question;
   const member = await fact(undefined, () => findMembership(reader, person));
-  const executor = await fact(undefined, () => findExecutor(reader, id));
+  const machine = await fact(undefined, () => findMachine(reader, id));
   const access = await fact(undefined, () => readAccess(reader, id, person));
+  const descriptors = await fact(undefined, () => readDescriptors(reader, id));
   const known = findOperation(operation);
   const alone = agent === undefined && known?.caller === 'person';
   const byAgent = agent !== undefined && known?.caller === 'agent';
   return {
-    discoverable: isDiscoverable(member, executor, access),
+    discoverable: isDiscoverable(member, machine, access),
     granted: alone || (byAgent && (await fact(false, () => isGranted(reader, id, agent, operation)))),
     toolGranted: alone || (byAgent && (await fact(false, () => isToolGranted(reader, agent, operation)))),
-    inScope: await fact(false, () => matchesScope(reader, member, executor, access, question)),
-    online: isOnline(executor, clock.now()),
-    approved: isApproved(executor),
-    permittedLocally: isPermittedLocally(executor, operation),
+    inScope: await fact(false, () => matchesScope(reader, member, machine, access, question)),
+    online: isOnline(machine, clock.now()),
+    approved: isApproved(descriptors),
+    permittedLocally: isPermittedLocally(descriptors, operation),
   };
+}
+
+async function findMachine(reader: Reader, id: ExecutorId): Promise<Machine | undefined> {
+  return reader
+    .selectFrom('executors')
+    .select(['organisation', 'scope', 'project', 'state', 'accepting', 'listed', 'lastSeenAt'])
+    .where('id', '=', id)
+    .executeTakeFirst();
 }
 
 function isDiscoverable(
   member: Membership | undefined,
-  executor: ExecutorRow | undefined,
+  machine: Machine | undefined,
   access: Access | undefined,
 ): boolean {
-  if (member === undefined || executor === undefined || access === undefined) return false;
-  return executor.listed && mayDiscover(member, executor, access);
+  if (member === undefined || machine === undefined || access === undefined) return false;
+  return machine.listed === 1 && mayDiscover(member, machine, access);
 }
 
 async function isGranted(reader: Reader, executor: ExecutorId, agent: AgentId, operation: string): Promise<boolean> {
@@ -148,33 +165,33 @@ async function isToolGranted(reader: Reader, agent: AgentId, operation: string):
 async function matchesScope(
   reader: Reader,
   member: Membership | undefined,
-  executor: ExecutorRow | undefined,
+  machine: Machine | undefined,
   access: Access | undefined,
   { agent, origin }: Question,
 ): Promise<boolean> {
-  if (member === undefined || executor === undefined || access === undefined) return false;
+  if (member === undefined || machine === undefined || access === undefined) return false;
   const project = await reader
     .selectFrom('projects')
     .select('organisation')
     .where('id', '=', origin.project)
     .executeTakeFirst();
   if (project === undefined) return false;
-  return isInScope(member, agent, executor, access, { organisation: project.organisation, project: origin.project });
+  return isInScope(member, agent, machine, access, { organisation: project.organisation, project: origin.project });
 }
 
-function isOnline(executor: ExecutorRow | undefined, now: number): boolean {
-  if (executor === undefined || executor.state !== 'online' || !executor.accepting) return false;
-  return !isSilent(executor.lastSeenAt, now);
+function isOnline(machine: Machine | undefined, now: number): boolean {
+  if (machine === undefined || machine.state !== 'online' || machine.accepting === 0) return false;
+  return !isSilent(machine.lastSeenAt, now);
 }
 
 /** After a change of root nothing is served until a person confirmed it (D-22). */
-function isApproved(executor: ExecutorRow | undefined): boolean {
-  if (executor?.confirmed === undefined) return false;
-  return executor.latest?.rootName === executor.confirmed.rootName;
+function isApproved(descriptors: DescriptorsInForce | undefined): boolean {
+  if (descriptors?.confirmed === undefined) return false;
+  return descriptors.latest?.rootName === descriptors.confirmed.rootName;
 }
 
 /** What the machine no longer permits is refused at once, whatever was confirmed (N-088). */
-function isPermittedLocally(executor: ExecutorRow | undefined, operation: string): boolean {
-  if (executor?.confirmed === undefined || executor.latest === undefined) return false;
-  return executor.confirmed.operations.includes(operation) && executor.latest.operations.includes(operation);
+function isPermittedLocally(descriptors: DescriptorsInForce | undefined, operation: string): boolean {
+  if (descriptors?.confirmed === undefined || descriptors.latest === undefined) return false;
+  return descriptors.confirmed.operations.includes(operation) && descriptors.latest.operations.includes(operation);
 }

@@ -24,6 +24,8 @@ import { createApp } from '../../server/app.ts';
 import { checkSettings } from '../../server/config.ts';
 import { startWork } from '../../server/commands/start-work.ts';
 import type { Context } from '../../server/context.ts';
+import { decideRevision } from '../../server/descriptors/review.ts';
+import { submitDescriptor } from '../../server/descriptors/submit.ts';
 import { stepExecutor } from '../../server/executors/lifecycle.ts';
 import { touchExecutor } from '../../server/executors/store.ts';
 import type { App } from '../../server/http.ts';
@@ -320,6 +322,30 @@ export async function proveOnline({ context }: Governance, executor: ExecutorId)
     await stepExecutor(context, tx, executor, { type: 'executor.proved', fingerprint: fingerprint ?? '' });
     await touchExecutor(tx, executor, context.clock.now());
   });
+}
+
+/** A machine's revision arrives over its connection. */
+export async function submit(
+  { context }: Governance,
+  executor: ExecutorId,
+  machine: PairingMachine,
+  descriptor: Descriptor,
+): Promise<'confirmed' | 'pending'> {
+  const bytes = canonicalBytes(descriptor);
+  const { revision } = descriptor;
+  const signed = machine.sign('machine.descriptor', { executor, revision, descriptorDigest: sha256(bytes) });
+  return (await submitDescriptor(context, executor, { descriptor: bytes, signed })).state;
+}
+
+/** The owner confirms the newest revision without the quarter of a second that a password costs. */
+export async function confirmQuickly({ context, by }: Governance, executor: ExecutorId): Promise<void> {
+  const { revision, digest } = await context.store.read
+    .selectFrom('descriptors')
+    .select(['revision', 'digest'])
+    .where('executor', '=', executor)
+    .orderBy('revision', 'desc')
+    .executeTakeFirstOrThrow();
+  await decideRevision(context, by, { executor, revision, digest: digest.toString('hex'), answer: 'confirm' });
 }
 
 /** An administrator sees and confirms the revision that waits, with the password. */
