@@ -34,6 +34,7 @@ class ChannelConnection implements Connection {
   readonly #unproved: NodeJS.Timeout;
   #sequence = 0;
   #underway = 0;
+  #challenged = false;
   #challenge: Challenge | undefined;
   #proved: Proved | undefined;
   #held: HeldQuestions | undefined;
@@ -113,7 +114,8 @@ class ChannelConnection implements Connection {
   async #dispatch(question: Question): Promise<void> {
     const { type } = question;
     if (type === 'session.challenge') {
-      if (this.#challenge) throw new ChannelViolation('a connection is challenged once');
+      if (this.#challenged) throw new ChannelViolation('a connection is challenged once');
+      this.#challenged = true;
       this.#challenge = await challenge(this.#work, bodyOf(type, question).executor);
       const { challenge: bytes, acknowledgedCount } = this.#challenge;
       this.#wire.answer<typeof type>(question, 0, { challenge: bytes, acknowledgedCount });

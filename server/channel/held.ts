@@ -20,8 +20,9 @@ export class HeldQuestions {
   readonly #proved: Proved;
   #control: HeldControl | undefined;
   #told: ControlFields | undefined;
-  #looking = false;
+  #looking: Promise<void> | undefined;
   #again = false;
+  #must = false;
   #workTimer: NodeJS.Timeout | undefined;
   #workHeld: WorkQuestion | undefined;
 
@@ -85,22 +86,26 @@ export class HeldQuestions {
     await markEndTold(this.#work, heard).catch((error: unknown) => this.#failed(error));
   }
 
-  async #look(mustAnswer: boolean): Promise<void> {
-    if (this.#looking) {
-      this.#again = true;
-      return;
-    }
-    this.#looking = true;
+  /** Resolves when the store was looked at after this call, and the answer sent if there was one to send. */
+  #look(mustAnswer: boolean): Promise<void> {
+    this.#again = true;
+    this.#must ||= mustAnswer;
+    this.#looking ??= this.#lookOn().finally(() => {
+      this.#looking = undefined;
+    });
+    return this.#looking;
+  }
+
+  async #lookOn(): Promise<void> {
     try {
-      await this.#answerControl(mustAnswer);
       while (this.#again) {
+        const must = this.#must;
         this.#again = false;
-        await this.#answerControl(mustAnswer);
+        this.#must = false;
+        await this.#answerControl(must);
       }
     } catch (error) {
       this.#failed(error);
-    } finally {
-      this.#looking = false;
     }
   }
 

@@ -155,6 +155,7 @@ async function insert(work: Work, tx: Writer, waiting: Waiting, row: CommandRow,
       status: 429,
     });
   }
+  await requireFirst(tx, row);
   await tx.insertInto('commands').values(row).execute();
   await waiting.also?.(tx);
   const until = deleteAt(row.createdAt, work.keptMs);
@@ -166,6 +167,17 @@ async function insert(work: Work, tx: Writer, waiting: Waiting, row: CommandRow,
   if (!queue) return;
   await enqueue(tx, row.id);
   await record(work, tx, { ...entryOf(waiting), action: 'command.queued', outcome: 'done' });
+}
+
+/** What has a key of its own happens once: a second command of it is refused. */
+async function requireFirst(tx: Writer, { id, idempotencyKey }: CommandRow): Promise<void> {
+  if (idempotencyKey === id) return;
+  const known = await tx
+    .selectFrom('commands')
+    .select('id')
+    .where('idempotencyKey', '=', idempotencyKey)
+    .executeTakeFirst();
+  if (known) throw new Refusal('COMMAND_REPEATED', 'This was sent already, and is sent once.');
 }
 
 /** What an audit entry says of a command, whatever happened to it. */

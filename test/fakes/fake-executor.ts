@@ -62,7 +62,7 @@ export interface FakeMachine {
   readonly descriptor?: Descriptor;
   readonly capacity?: number;
   /** Plays one command; commands are played side by side. */
-  play?(delivered: Delivered): Promise<Play> | Play;
+  play?: (delivered: Delivered) => Promise<Play> | Play;
 }
 
 /** What a machine keeps between connections; give it to another fake to model a restart, or a copy of it to model a clone. */

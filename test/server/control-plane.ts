@@ -24,6 +24,8 @@ import { startWork } from '../../server/commands/start-work.ts';
 import type { RunningWork } from '../../server/commands/start-work.ts';
 import { createApp } from '../../server/app.ts';
 import type { App } from '../../server/http.ts';
+import { routes as draftRoutes } from '../../server/drafts/routes.ts';
+import { routes as runRoutes } from '../../server/runs/routes.ts';
 import { beginSession, cookieName, csrfToken, CSRF_HEADER } from '../../server/accounts/sessions.ts';
 import { checkSettings } from '../../server/config.ts';
 import type { CommandKey, Context } from '../../server/context.ts';
@@ -118,7 +120,12 @@ type RunProject = Awaited<ReturnType<typeof setUp>>['project'];
 export async function startControlPlane({
   mayOpenRuns = true,
   keptMs,
-}: { readonly mayOpenRuns?: boolean; readonly keptMs?: number } = {}): Promise<ControlPlane> {
+  password,
+}: {
+  readonly mayOpenRuns?: boolean;
+  readonly keptMs?: number;
+  readonly password?: string;
+} = {}): Promise<ControlPlane> {
   const folder = await mkdtemp(join(tmpdir(), 'nessie-server-'));
   const clock = new MovedClock();
   const key = localKey();
@@ -139,7 +146,7 @@ export async function startControlPlane({
     project: 'Survey',
     login: 'ness',
     name: 'Ness',
-    password: PASSWORD,
+    password,
   };
   const account = await setUp(context, first, async () => undefined);
   const by: SignedIn = {
@@ -154,6 +161,10 @@ export async function startControlPlane({
   const { token } = await issueToken(context, member, { agent, project: account.project, mayOpenRuns });
   const work = await startWork(context, keptMs === undefined ? {} : { keptMs });
   const app = await createApp(context, work);
+  if (!app.hasRoute({ method: 'GET', url: '/api/page/runs' })) {
+    runRoutes(app, work);
+    draftRoutes(app, work);
+  }
   const origin = await app.listen({ host: '127.0.0.1', port: 0 });
   const halt = async (): Promise<void> => {
     await work.stop();

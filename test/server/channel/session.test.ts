@@ -1,12 +1,19 @@
 import assert from 'node:assert/strict';
-import { findExecutor } from '../../../server/executors/store.ts';
+import { randomBytes } from 'node:crypto';
+import { encode } from '../../../helpers/protocol/codec.ts';
 import { changeExecutor } from '../../../server/executors/lifecycle.ts';
+import { findExecutor } from '../../../server/executors/store.ts';
 import { freshState, QuestionRefused } from '../../fakes/fake-executor.ts';
+import type { FakeState } from '../../fakes/fake-executor.ts';
 import { machineKey } from '../../fakes/fake-machine.ts';
-import { startControlPlane } from '../control-plane.ts';
+import { startControlPlane, until } from '../control-plane.ts';
 import type { ControlPlane, PairedMachine } from '../control-plane.ts';
 
-const refusedWith = (code: string) => (error: unknown) => error instanceof QuestionRefused && error.code === code;
+const refusedWith = (code: string) => (error: unknown) => {
+  assert.ok(error instanceof QuestionRefused, String(error));
+  assert.equal(error.code, code);
+  return true;
+};
 
 describe('session of a machine', () => {
   let plane: ControlPlane;
@@ -18,19 +25,382 @@ describe('session of a machine', () => {
   });
   afterEach(() => plane.stop());
 
-  const state = async () => {
+  const standing = async () => {
     const row = await findExecutor(plane.context.store.read, paired.executor);
-    return { state: row?.state, epoch: row?.epoch, fault: row?.fault };
+    assert.ok(row);
+    return row;
   };
+  const copyOf = (state: FakeState): FakeState => ({ guard: state.guard, heads: [...state.heads] });
 
   it('a proof over a fresh challenge raises the epoch and makes the executor online', async () => {
-    const before = await state();
+    const before = await standing();
     const machine = plane.machine(paired);
     await machine.open();
     const session = await machine.prove();
     assert.equal(session.verdict, 'online');
-    assert.deepEqual(await state(), { state: 'online', epoch: (before.epoch ?? 0) + 1, fault: null });
-    assert.equal(session.epoch, (before.epoch ?? 0) + 1);
+    assert.equal(session.epoch, before.epoch + 1);
+    const { state, epoch } = await standing();
+    assert.deepEqual({ state, epoch }, { state: 'online', epoch: before.epoch + 1 });
+  });
+
+  it('a wrong key, a foreign challenge and an unknown name are refused alike, and the connection ends', async () => {
+    const wrongKey = plane.machine({ ...paired, key: machineKey() });
+    await wrongKey.open();
+    await assert.rejects(wrongKey.prove(), refusedWith('PROOF_INVALID'));
+    assert.equal(await wrongKey.closed, 1008);
+    const foreign = plane.machine(paired);
+    await foreign.open();
+    await assert.rejects(foreign.prove({ challenge: randomBytes(32) }), refusedWith('PROOF_INVALID'));
+    const unknown = plane.machine({ ...paired, executor: `exr_${'0'.repeat(32)}` as never });
+    await unknown.open();
+    await assert.rejects(unknown.prove(), refusedWith('PROOF_INVALID'));
+    assert.equal((await standing()).state, 'pending_pairing');
+  });
+
+  it('a signature of one purpose is refused for every other', async () => {
+    const machine = plane.machine(paired);
+    await machine.open();
+    await machine.ask('session.challenge', { executor: paired.executor });
+    const heartbeat = machine.sign('machine.heartbeat', {
+      at: Date.now(),
+      executor: paired.executor,
+      epoch: 1,
+      ...machine.ledger,
+    });
+    await assert.rejects(machine.ask('session.prove', { proof: heartbeat }), refusedWith('PROOF_INVALID'));
+  });
+
+  it('a challenge serves once, within a minute', async () => {
+    const late = plane.machine(paired);
+    await late.open();
+    const { challenge, acknowledgedCount } = await late.ask('session.challenge', { executor: paired.executor });
+    plane.clock.offsetMs += 61_000;
+    const fields = {
+      at: plane.clock.now(),
+      executor: paired.executor,
+      challenge,
+      nonce: randomBytes(32),
+      ...late.ledger,
+      capabilityRevision: 1,
+      repaired: false,
+      acknowledgedCount,
+      acknowledgedHead: Buffer.alloc(32),
+    };
+    await assert.rejects(
+      late.ask('session.prove', { proof: late.sign('machine.session', fields) }),
+      refusedWith('CHALLENGE_EXPIRED'),
+    );
+    const bare = plane.machine(paired);
+    await bare.open();
+    await assert.rejects(
+      bare.ask('session.prove', { proof: bare.sign('machine.session', fields) }),
+      refusedWith('CHALLENGE_EXPIRED'),
+    );
+  });
+
+  it('signed time may differ by 60 s and not by 61', async () => {
+    let guard = 0;
+    for (const [seconds, refused] of [
+      [59, false],
+      [-59, false],
+      [61, true],
+      [-61, true],
+    ] as const) {
+      guard += 100;
+      const machine = plane.machine(paired, undefined, { guard, heads: [Buffer.alloc(32)] });
+      await machine.open();
+      const proved = machine.prove({ at: Date.now() + seconds * 1000 });
+      if (refused) await assert.rejects(proved, refusedWith('CLOCK_SKEW'));
+      else assert.equal((await proved).verdict, 'online');
+    }
+  });
+
+  it('of two daemons the first is fenced at once, and its next question is refused', async () => {
+    const state = freshState();
+    const first = plane.machine(paired, undefined, state);
+    await first.open();
+    await first.prove();
+    assert.equal((await first.askControl()).standing, 'accepting');
+    const held = first.askControl();
+    held.catch(() => undefined);
+    const second = plane.machine(paired, undefined, copyOf(state));
+    second.state.guard += 1000;
+    await second.open();
+    assert.equal((await second.prove()).verdict, 'online');
+    assert.equal((await held).standing, 'fenced');
+    assert.equal(await first.closed, 1008);
+  });
+
+  it('an old copy of the state is told by its ledger, and both sides say so', async () => {
+    const state = freshState();
+    const machine = plane.machine(paired, undefined, state);
+    await machine.open();
+    await machine.prove();
+    const copy = copyOf(state);
+    machine.record(
+      'machine.heartbeat',
+      machine.sign('machine.heartbeat', {
+        at: Date.now(),
+        executor: paired.executor,
+        epoch: machine.epoch,
+        ...machine.ledger,
+      }),
+    );
+    await machine.heartbeat();
     await machine.close();
+    copy.guard += 5000;
+    const old = plane.machine(paired, undefined, copy);
+    await old.open();
+    assert.equal((await old.prove()).verdict, 'ledger-behind');
+    assert.equal(await old.closed, 1008);
+    const row = await standing();
+    assert.deepEqual([row.state, row.fault], ['error', 'state-copied']);
+  });
+
+  it('a clone whose ledger forked, or whose key counted backwards, is told', async () => {
+    const state = freshState();
+    const machine = plane.machine(paired, undefined, state);
+    await machine.open();
+    await machine.prove();
+    machine.record(
+      'machine.heartbeat',
+      machine.sign('machine.heartbeat', {
+        at: Date.now(),
+        executor: paired.executor,
+        epoch: machine.epoch,
+        ...machine.ledger,
+      }),
+    );
+    await machine.heartbeat();
+    await machine.close();
+    const forked = copyOf(state);
+    forked.guard += 10;
+    forked.heads[1] = randomBytes(32);
+    const fork = plane.machine(paired, undefined, forked);
+    await fork.open();
+    assert.equal((await fork.prove()).verdict, 'ledger-forked');
+    const other = await plane.pair();
+    const first = plane.machine(other);
+    await first.open();
+    await first.prove();
+    await first.close();
+    const backwards = plane.machine(other, undefined, freshState());
+    await backwards.open();
+    assert.equal((await backwards.prove()).verdict, 'ledger-forked');
+  });
+
+  it('an executor in error is refused until a person ran repair on the machine', async () => {
+    const state = freshState();
+    const machine = plane.machine(paired, undefined, state);
+    await machine.open();
+    await machine.prove();
+    await changeExecutor(plane.context, paired.executor, { type: 'executor.damaged', fault: 'ledger-damaged' });
+    const again = plane.machine(paired, undefined, state);
+    await again.open();
+    await assert.rejects(again.prove(), refusedWith('EXECUTOR_ERROR'));
+    const repaired = plane.machine(paired, undefined, state);
+    await repaired.open();
+    assert.equal((await repaired.prove({ repaired: true })).verdict, 'online');
+    const row = await standing();
+    assert.deepEqual([row.state, row.fault], ['online', null]);
+    assert.equal((await repaired.heartbeat()).at > 0, true);
+  });
+
+  it('a revoked executor is told by a signed verdict and gets no session', async () => {
+    const state = freshState();
+    const machine = plane.machine(paired, undefined, state);
+    await machine.online();
+    await changeExecutor(plane.context, paired.executor, { type: 'executor.disconnect', by: 'administrator' });
+    assert.equal(await machine.closed, 1008);
+    const again = plane.machine(paired, undefined, state);
+    await again.open();
+    assert.equal((await again.prove()).verdict, 'revoked');
+    assert.equal(await again.closed, 1008);
+    assert.equal((await standing()).state, 'revoked');
+  });
+
+  it('a machine with a newer descriptor is asked for it, and it waits for review', async () => {
+    const newer = { ...paired, descriptor: { ...paired.descriptor, revision: 2, daemonVersion: '0.2.0' } };
+    const machine = plane.machine(newer);
+    await machine.open();
+    assert.equal((await machine.prove()).verdict, 'descriptor-needed');
+    assert.deepEqual(await machine.announce(), { state: 'pending' });
+    assert.equal((await standing()).confirmedRevision, 1);
+    await assert.rejects(
+      machine.announce({ ...paired.descriptor, daemonVersion: '0.3.0' }),
+      refusedWith('DESCRIPTOR_ROLLBACK'),
+    );
+    await assert.rejects(
+      machine.announce({ ...newer.descriptor, daemonVersion: '0.3.0' }),
+      refusedWith('REVISION_CONFLICT'),
+    );
+    assert.deepEqual(await machine.announce(), { state: 'pending' });
+  });
+
+  it('heartbeats keep it online; an unsigned, foreign, old or repeated one does not count', async () => {
+    const machine = plane.machine(paired);
+    await machine.open();
+    await machine.prove();
+    const seen = async () => (await standing()).lastSeenAt ?? 0;
+    const start = await seen();
+    plane.clock.offsetMs += 30_000;
+    const fields = { executor: paired.executor, epoch: machine.epoch, ...machine.ledger };
+    const good = machine.sign('machine.heartbeat', { at: plane.clock.now(), ...fields });
+    await machine.ask('heartbeat', { heartbeat: good });
+    const after = await seen();
+    assert.ok(after >= start + 30_000);
+    plane.clock.offsetMs += 10_000;
+    await assert.rejects(machine.ask('heartbeat', { heartbeat: good }), refusedWith('PROOF_INVALID'));
+    const unsigned = { payload: good.payload, signature: randomBytes(64) };
+    await assert.rejects(machine.ask('heartbeat', { heartbeat: unsigned }), refusedWith('PROOF_INVALID'));
+    const old = machine.sign('machine.heartbeat', { at: plane.clock.now() - 61_000, ...fields });
+    await assert.rejects(machine.ask('heartbeat', { heartbeat: old }), refusedWith('CLOCK_SKEW'));
+    const foreign = machine.sign('machine.heartbeat', { at: plane.clock.now(), ...fields, epoch: machine.epoch - 1 });
+    await assert.rejects(machine.ask('heartbeat', { heartbeat: foreign }), refusedWith('CONNECTION_FENCED'));
+    assert.equal(await seen(), after);
+  });
+
+  it('after sixty seconds of silence it is durably offline; a goodbye says so at once', async () => {
+    const machine = plane.machine(paired);
+    await machine.open();
+    await machine.prove();
+    plane.clock.offsetMs += 59_000;
+    await plane.work.sweep();
+    assert.equal((await standing()).state, 'online');
+    plane.clock.offsetMs += 2000;
+    await plane.work.sweep();
+    assert.equal((await standing()).state, 'offline');
+    plane.clock.offsetMs = 0;
+    const again = plane.machine(paired, undefined, machine.state);
+    await again.open();
+    await again.prove();
+    await again.close();
+    await until('offline after a goodbye', async () => (await standing()).state === 'offline');
+  });
+
+  it('a key rotated by both keys takes over at once, under the same connection', async () => {
+    const machine = plane.machine(paired);
+    await machine.open();
+    await machine.prove();
+    const next = machineKey();
+    const fields = {
+      at: Date.now(),
+      executor: paired.executor,
+      oldPublicKey: paired.key.publicKey,
+      newPublicKey: next.publicKey,
+      rotation: 1,
+    };
+    const current = machine.sign('machine.rotation', fields);
+    const lying = { ...current, signature: randomBytes(64) };
+    await assert.rejects(machine.ask('rotation', { current, next: lying }), refusedWith('ROTATION_INVALID'));
+    const other = plane.machine({ ...paired, key: next }, undefined, {
+      ...machine.state,
+      guard: machine.state.guard - 1,
+    });
+    const signedByNext = other.sign('machine.rotation', fields);
+    assert.deepEqual(signedByNext.payload, current.payload);
+    const { publicKey } = await machine.ask('rotation', { current, next: signedByNext });
+    assert.deepEqual(Buffer.from(publicKey), next.publicKey);
+    await assert.rejects(machine.heartbeat(), refusedWith('PROOF_INVALID'));
+    const heartbeat = other.sign('machine.heartbeat', {
+      at: Date.now(),
+      executor: paired.executor,
+      epoch: machine.epoch,
+      ...machine.ledger,
+    });
+    assert.ok((await machine.ask('heartbeat', { heartbeat })).at > 0);
+  });
+});
+
+describe('frames of a machine', () => {
+  let plane: ControlPlane;
+  let paired: PairedMachine;
+
+  before(async () => {
+    plane = await startControlPlane();
+    paired = await plane.pair();
+  });
+  after(() => plane.stop());
+
+  const violations: Record<string, (machine: ReturnType<ControlPlane['machine']>) => void> = {
+    'bytes that are no msgpack': (machine) => machine.frame(Buffer.from('c1', 'hex')),
+    'a message of another shape': (machine) => machine.frame(encode({ kind: 'question' })),
+    'an unknown question': (machine) =>
+      machine.frame(encode({ kind: 'question', id: 1, epoch: 0, sequence: 1, type: 'shell', body: {} })),
+    'a name of every object': (machine) =>
+      machine.frame(encode({ kind: 'question', id: 1, epoch: 0, sequence: 1, type: 'toString', body: {} })),
+    'an answer': (machine) => machine.frame(encode({ kind: 'answer', id: 1, epoch: 0, body: {} })),
+    'a skipped sequence': (machine) =>
+      void machine.ask('session.challenge', { executor: paired.executor }, { sequence: 2 }).catch(() => undefined),
+    'a question before the proof': (machine) => void machine.ask('work', { capacity: 1 }).catch(() => undefined),
+    'a second challenge': (machine) => {
+      void machine.ask('session.challenge', { executor: paired.executor }).catch(() => undefined);
+      void machine.ask('session.challenge', { executor: paired.executor }).catch(() => undefined);
+    },
+    'a body of another shape': (machine) =>
+      void machine.ask('session.challenge', { executor: 'me' as never }).catch(() => undefined),
+  };
+  for (const [what, lie] of Object.entries(violations)) {
+    it(`${what} ends the connection without an answer`, async () => {
+      const machine = plane.machine(paired);
+      await machine.open();
+      lie(machine);
+      assert.equal(await machine.closed, 1002);
+    });
+  }
+
+  it('a message above the limit ends the connection before it is read', async () => {
+    const machine = plane.machine(paired);
+    await machine.open();
+    machine.frame(Buffer.alloc(786_433));
+    assert.equal(await machine.closed, 1009);
+  });
+
+  it('two questions of one lane at once, or a repeated sequence, end the connection', async () => {
+    const state = freshState();
+    const machine = plane.machine(paired, undefined, state);
+    await machine.open();
+    await machine.prove();
+    void machine.ask('work', { capacity: 1 }).catch(() => undefined);
+    void machine.ask('work', { capacity: 1 }).catch(() => undefined);
+    assert.equal(await machine.closed, 1002);
+    const again = plane.machine(paired, undefined, state);
+    await again.open();
+    await again.prove();
+    void again.ask('work', { capacity: 1 }, { sequence: 2 }).catch(() => undefined);
+    assert.equal(await again.closed, 1002);
+  });
+
+  it('a frame of another epoch is refused and ends the connection', async () => {
+    const state = freshState();
+    state.guard = 5000;
+    for (const type of ['work', 'control', 'heartbeat'] as const) {
+      const machine = plane.machine(paired, undefined, state);
+      await machine.open();
+      await machine.prove();
+      const body = {
+        work: { capacity: 1 },
+        control: { nonce: randomBytes(32) },
+        heartbeat: { heartbeat: { payload: Buffer.alloc(1), signature: Buffer.alloc(64) } },
+      }[type];
+      await assert.rejects(
+        machine.ask(type, body as never, { epoch: machine.epoch - 1 }),
+        refusedWith('CONNECTION_FENCED'),
+      );
+      assert.equal(await machine.closed, 1008);
+    }
+  });
+
+  it('another subprotocol, or none, is refused before there is a connection', async () => {
+    const { WebSocket } = await import('ws');
+    for (const protocols of [[], ['nessie-executor.v2'], ['chat']]) {
+      const socket = new WebSocket(`${plane.origin.replace('http', 'ws')}/api/executor/channel`, protocols);
+      const status = await new Promise((resolve) => {
+        socket.on('unexpected-response', (_request, response) => resolve(response.statusCode));
+        socket.on('open', () => resolve('open'));
+        socket.on('error', () => undefined);
+      });
+      assert.equal(status, 400);
+    }
   });
 });
