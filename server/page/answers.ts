@@ -5,13 +5,17 @@ import type { OrganisationAnswer, SessionAnswer } from '../accounts/answers.ts';
 import type { AgentAccessAnswer, SharingAnswer } from '../grants/answers.ts';
 import type { AgentsAnswer } from '../accounts/answers.ts';
 import type { DescriptorReviewAnswer } from '../descriptors/answers.ts';
+import type { Difference, ReviewDetail } from '../drafts/answers.ts';
+import type { RunDetail } from '../runs/answers.ts';
 
 export type { AgentsAnswer, IssuedToken, OrganisationAnswer, SessionAnswer } from '../accounts/answers.ts';
 export type { AuditAnswer } from '../audit/routes.ts';
 export type { DescriptorReviewAnswer } from '../descriptors/answers.ts';
 export type { EmergencyAnswer, ExecutorAction, ExecutorDetail, ExecutorSummary } from '../executors/answers.ts';
+export type { PromotionSummary, ReviewDetail, ReviewSummary } from '../drafts/answers.ts';
 export type { AgentAccessAnswer, SharingAnswer } from '../grants/answers.ts';
 export type { ShownPairing } from '../pairing/answers.ts';
+export type { RunDetail, RunSummary } from '../runs/answers.ts';
 
 /** A person, team or project by name. */
 export type Named = SharingAnswer['projects'][number];
@@ -42,95 +46,9 @@ export interface EnrolmentAnswer {
   readonly expiresAt: number;
 }
 
-export interface RunSummary {
-  readonly run: string;
-  readonly agent: string;
-  readonly agentName: string;
-  readonly project: string;
-  readonly projectName: string;
-  readonly executor: string | null;
-  readonly executorLabel: string | null;
-  readonly state: 'active' | 'ended';
-  readonly endedBecause: string | null;
-  readonly openedBy: 'person' | 'agent';
-  readonly startedAt: number;
-  readonly activeAt: number;
-  readonly endedAt: number | null;
-  readonly commandCount: number;
-  readonly openCount: number;
-  readonly unknownCount: number;
-}
-
-export interface CommandRow {
-  readonly command: string;
-  readonly operation: string;
-  readonly state: string;
-  readonly outcome: string | null;
-  readonly gate: string | null;
-  readonly code: string | null;
-  readonly createdAt: number;
-  readonly leasedAt: number | null;
-  readonly endedAt: number | null;
-  readonly progress: { readonly done: number; readonly total: number; readonly phase: string } | null;
-}
-
-export interface RunDetail extends RunSummary {
-  readonly availability: readonly {
-    readonly operation: string;
-    readonly available: boolean;
-    readonly reason: string | null;
-  }[];
-  readonly commands: readonly CommandRow[];
-  readonly reviews: readonly ReviewSummary[];
-  readonly promotions: readonly PromotionSummary[];
-}
-
-export interface ReviewSummary {
-  readonly review: string;
-  readonly run: string;
-  readonly agentName: string;
-  readonly executor: string;
-  readonly executorLabel: string;
-  readonly digest: string;
-  readonly manifestDigest: string;
-  readonly changeCount: number;
-  readonly createdAt: number;
-  readonly stale: boolean;
-  readonly promotion: 'page' | 'machine';
-  readonly difference: 'page' | 'machine';
-  readonly promotionState: string | null;
-}
-
-export interface ReviewedChange {
-  readonly path: string;
-  readonly kind: 'created' | 'modified' | 'deleted';
-  readonly type: 'file' | 'directory';
-  readonly byteCount: number;
-  readonly hostChanged: boolean;
-}
-
-export interface ReviewDetail extends ReviewSummary {
-  readonly changes: readonly ReviewedChange[];
-  readonly promotions: readonly PromotionSummary[];
-}
-
-export interface PromotionSummary {
-  readonly promotion: string;
-  readonly review: string;
-  readonly run: string;
-  readonly state: string;
-  readonly manifestDigest: string;
-  readonly changeCount: number;
-  readonly executorLabel: string;
-  readonly expiresAt: number;
-  readonly outcome: string | null;
-  readonly code: string | null;
-}
-
-export interface SealedPiece {
-  readonly sealed: string;
-  readonly nonce: string;
-  readonly senderKey: string;
-  readonly totalBytes: number;
-  readonly next?: number | undefined;
-}
+/** One command of a run: what happened, never with what content. */
+export type CommandRow = RunDetail['commands'][number];
+/** One change of a reviewed draft. */
+export type ReviewedChange = ReviewDetail['changes'][number];
+/** One piece of a part of a review, sealed to the key of the view that asked. */
+export type SealedPiece = Difference;

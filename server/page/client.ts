@@ -18,9 +18,9 @@ export class CallRefused extends Error {
 /** The page's one way to its server: JSON both ways, the session's cookie, and the token against forged requests. */
 export interface Client {
   /** Rejects with CallRefused. */
-  get<Answer>(path: string): Promise<Answer>;
+  readonly get: <Answer>(path: string) => Promise<Answer>;
   /** Rejects with CallRefused. */
-  send<Answer>(method: 'POST' | 'PUT' | 'DELETE', path: string, body?: object): Promise<Answer>;
+  readonly send: <Answer>(method: 'POST' | 'PUT' | 'DELETE', path: string, body?: object) => Promise<Answer>;
 }
 
 /** Makes a client. `token` answers the session's token; `ended` hears that the session is over. */

@@ -71,7 +71,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
         <p class="place-name">{organisation.name}</p>
         <Link to={addressOf('account')} class="who" current={isAt(['account']) ? 'page' : undefined}>
           <span class="initial" aria-hidden="true">
-            {[...person.name][0]?.toLocaleUpperCase(say.language)}
+            {Array.from(person.name)[0]?.toLocaleUpperCase(say.language)}
           </span>
           {person.name}
         </Link>

@@ -8,7 +8,8 @@ export interface Piece {
  * Characters that are drawn as nothing or move what stands beside them.
  * THREAT: an agent hides code from the reviewing person by direction marks or invisible letters; each is shown by its number.
  */
-const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\u034f\u115f\u1160\u3164\uffa0\ufe00-\ufe0f\u{e0100}-\u{e01ef}]/u;
+const unseen =
+  /\p{Cc}|\p{Cf}|\p{Zl}|\p{Zp}|\p{Co}|\u034f|\u115f|\u1160|\u3164|\uffa0|[\ufe00-\ufe0f]|[\u{e0100}-\u{e01ef}]/u;
 
 /** A line in pieces; tabs stay as they are. */
 export function piecesOf(line: string): readonly Piece[] {

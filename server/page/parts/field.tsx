@@ -136,6 +136,11 @@ export function PasswordField({
   );
 }
 
+/** Options of a list of named things. */
+export function optionsOf(named: readonly { readonly id: string; readonly name: string }[]) {
+  return named.map(({ id, name }) => ({ value: id, text: name }));
+}
+
 /** One of a list. */
 export function SelectField({
   value,

@@ -5,7 +5,7 @@ import { useAnswer, useDeed, usePage, useSignedIn } from '../page.tsx';
 import { Button } from '../parts/button.tsx';
 import { Dialog, DialogActions } from '../parts/dialog.tsx';
 import { CopyBlock, Moment, Title } from '../parts/facts.tsx';
-import { CheckField, SelectField } from '../parts/field.tsx';
+import { optionsOf, CheckField, SelectField } from '../parts/field.tsx';
 import { Answered, Notice, Refused } from '../parts/notice.tsx';
 import { addressOf, Link } from '../router.tsx';
 
@@ -176,7 +176,7 @@ function IssueForm({ agent, onIssued }: { readonly agent: AgentRow; readonly onI
         hint={say('token.project-hint')}
         value={project}
         onValue={setProject}
-        options={organisation.projects.map(({ id, name }) => ({ value: id, text: name }))}
+        options={optionsOf(organisation.projects)}
       />
       <CheckField
         label={say('token.may-open')}

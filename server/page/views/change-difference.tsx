@@ -3,12 +3,13 @@ import { useEffect, useState } from 'preact/hooks';
 import { SealBroken, SIDE_LIMIT_BYTES } from '../difference/broken.ts';
 import type { Compared, Line } from '../difference/lines.ts';
 import type { ManifestChange } from '../difference/manifest.ts';
+import type { OpenedReview } from '../difference/opened-review.ts';
 import { piecesOf } from '../difference/pieces.ts';
 import type { CallRefused } from '../client.ts';
 import { refusalFrom, usePage } from '../page.tsx';
 import { Button } from '../parts/button.tsx';
 import { Notice, Refused } from '../parts/notice.tsx';
-import { Broken, type OpenedReview } from './review-changes.tsx';
+import { Broken } from './broken.tsx';
 
 /** Lines drawn before the person asks for the rest. */
 const LINES_AT_FIRST = 400;

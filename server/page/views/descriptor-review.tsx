@@ -148,18 +148,34 @@ function Value({ text }: { readonly text: string }) {
   return <code class="value">{text}</code>;
 }
 
-function Decide({ machine, pending }: { readonly machine: ExecutorDetail; readonly pending: PendingRevision }) {
+/** The two answers to a revision, named by its digest. */
+function useDecision(machine: ExecutorDetail, { revision, digest }: PendingRevision) {
   const { say, calls, announce } = usePage();
-  const { person } = useSignedIn();
   const { go } = useRouter();
-  const [password, setPassword] = useState('');
   const confirming = useDeed();
   const refusing = useDeed();
-  const { revision, digest } = pending;
   const back = (sentence: string): void => {
     announce(sentence);
     go(addressOf('machine', { executor: machine.executor }));
   };
+  const confirm = async (password: string): Promise<void> => {
+    const decision = { revision, digest, answer: 'confirm', password } as const;
+    if (await confirming.run(() => calls.decide(machine.executor, decision))) {
+      back(say('descriptor.confirmed', { label: machine.label }));
+    }
+  };
+  const refuse = async (): Promise<void> => {
+    const done = await refusing.run(() => calls.decide(machine.executor, { revision, digest, answer: 'refuse' }));
+    if (done) back(say('descriptor.refused', { label: machine.label }));
+  };
+  return { confirming, refusing, confirm, refuse };
+}
+
+function Decide({ machine, pending }: { readonly machine: ExecutorDetail; readonly pending: PendingRevision }) {
+  const { say } = usePage();
+  const { person } = useSignedIn();
+  const [password, setPassword] = useState('');
+  const { confirming, refusing, confirm, refuse } = useDecision(machine, pending);
   if (!machine.administers) {
     return (
       <Notice tone="info">
@@ -167,20 +183,13 @@ function Decide({ machine, pending }: { readonly machine: ExecutorDetail; readon
       </Notice>
     );
   }
-  const confirm = async (event: Event): Promise<void> => {
+  const submit = (event: Event): void => {
     event.preventDefault();
-    const decision = { revision, digest, answer: 'confirm', password } as const;
-    if (await confirming.run(() => calls.decide(machine.executor, decision))) {
-      back(say('descriptor.confirmed', { label: machine.label }));
-    }
+    void confirm(password);
     setPassword('');
   };
-  const refuse = async (): Promise<void> => {
-    const done = await refusing.run(() => calls.decide(machine.executor, { revision, digest, answer: 'refuse' }));
-    if (done) back(say('descriptor.refused', { label: machine.label }));
-  };
   return (
-    <form class="panel" onSubmit={(event) => void confirm(event)}>
+    <form class="panel" onSubmit={submit}>
       <h2>{say('descriptor.decide')}</h2>
       <p>{say('descriptor.decide.text')}</p>
       {!person.hasPassword && (
@@ -194,7 +203,7 @@ function Decide({ machine, pending }: { readonly machine: ExecutorDetail; readon
       <Refused refused={confirming.refused ?? refusing.refused} />
       <div class="actions">
         <Button kind="primary" submit busy={confirming.busy}>
-          {say('descriptor.confirm', { revision })}
+          {say('descriptor.confirm', { revision: pending.revision })}
         </Button>
         <Button busy={refusing.busy} onPress={() => void refuse()}>
           {say('descriptor.refuse')}

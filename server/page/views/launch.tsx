@@ -4,7 +4,7 @@ import type { AgentsAnswer, ExecutorSummary } from '../answers.ts';
 import { useAnswer, useDeed, usePage, useSignedIn } from '../page.tsx';
 import { Button } from '../parts/button.tsx';
 import { Title } from '../parts/facts.tsx';
-import { SelectField } from '../parts/field.tsx';
+import { optionsOf, SelectField } from '../parts/field.tsx';
 import { Answered, Empty, Refused } from '../parts/notice.tsx';
 import { addressOf, Link, useRouter } from '../router.tsx';
 
@@ -43,6 +43,22 @@ export function Launch() {
   );
 }
 
+/** Launches a run and goes to it. */
+function useLaunch() {
+  const { say, calls, announce } = usePage();
+  const { go } = useRouter();
+  const deed = useDeed();
+  const launch = (wish: Parameters<typeof calls.launch>[0]): void =>
+    void deed.run(async () => {
+      const { run } = await calls.launch(wish);
+      announce(say('launch.done'));
+      go(addressOf('run', { run }));
+    });
+  return { deed, launch };
+}
+
+const machineOption = ({ executor, label }: ExecutorSummary) => ({ value: executor, text: label });
+
 function Form({
   agents,
   executors,
@@ -50,46 +66,34 @@ function Form({
   readonly agents: AgentsAnswer['agents'];
   readonly executors: readonly ExecutorSummary[];
 }) {
-  const { say, calls, announce } = usePage();
+  const { say } = usePage();
   const { organisation } = useSignedIn();
-  const { place, go } = useRouter();
+  const { place } = useRouter();
   const [agent, setAgent] = useState<string>(agents[0]?.id ?? '');
   const [project, setProject] = useState<string>(organisation.projects[0]?.id ?? '');
   const [executor, setExecutor] = useState(place.query.get('executor') ?? '');
-  const deed = useDeed();
+  const { deed, launch } = useLaunch();
   const submit = (event: Event): void => {
     event.preventDefault();
-    void deed.run(async () => {
-      const { run } = await calls.launch({ agent, project, executor: executor === '' ? null : executor });
-      announce(say('launch.done'));
-      go(addressOf('run', { run }));
-    });
+    launch({ agent, project, executor: executor === '' ? null : executor });
   };
   return (
     <form class="panel narrow" onSubmit={submit}>
       <p>{say('launch.text')}</p>
-      <SelectField
-        label={say('launch.agent')}
-        value={agent}
-        onValue={setAgent}
-        options={agents.map(({ id, name }) => ({ value: id, text: name }))}
-      />
+      <SelectField label={say('launch.agent')} value={agent} onValue={setAgent} options={optionsOf(agents)} />
       <SelectField
         label={say('place.project')}
         hint={say('launch.project-hint')}
         value={project}
         onValue={setProject}
-        options={organisation.projects.map(({ id, name }) => ({ value: id, text: name }))}
+        options={optionsOf(organisation.projects)}
       />
       <SelectField
         label={say('launch.machine')}
         hint={say('launch.machine-hint')}
         value={executor}
         onValue={setExecutor}
-        options={[
-          { value: '', text: say('launch.any') },
-          ...executors.map(({ executor: id, label }) => ({ value: id, text: label })),
-        ]}
+        options={[{ value: '', text: say('launch.any') }, ...executors.map(machineOption)]}
       />
       <Refused refused={deed.refused} />
       <div class="actions">

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import type { ExecutorDetail, Named, SharingAnswer } from '../answers.ts';
 import { useAnswer, useDeed, usePage, useSignedIn } from '../page.tsx';
 import { Button } from '../parts/button.tsx';
-import { SelectField } from '../parts/field.tsx';
+import { optionsOf, SelectField } from '../parts/field.tsx';
 import { Answered, Notice, Refused } from '../parts/notice.tsx';
 
 /** Who may use or administer a machine beside its scope (N-189). */
@@ -56,58 +56,62 @@ function useChange(onDone: () => void) {
 }
 
 function People({ machine, sharing, onDone }: Part & { readonly sharing: SharingAnswer }) {
-  const { say, calls } = usePage();
-  const { person: me } = useSignedIn();
-  const { deed, change } = useChange(onDone);
-  const { executor, administers } = machine;
+  const { say } = usePage();
   return (
     <section aria-labelledby="people">
       <h2 id="people">{say('sharing.people')}</h2>
       {sharing.people.length === 0 && <p class="hint">{say('sharing.people.none')}</p>}
       <ul class="rows">
-        {sharing.people.map(({ person, name, login, role }) => (
-          <li key={person}>
-            <div class="row">
-              <div>
-                <p class="row-name">
-                  {name} {person === me.id && <span class="quiet-text">{say('sharing.you')}</span>}
-                </p>
-                <p class="hint">{login}</p>
-              </div>
-              {administers ? (
-                <div class="row-actions">
-                  <select
-                    class="input small"
-                    aria-label={say('sharing.role-of', { name })}
-                    value={role}
-                    onChange={(event) => {
-                      const next = event.currentTarget.value === 'admin' ? 'admin' : 'use';
-                      void change(() => calls.assign(executor, person, next), say(`sharing.done.${next}`, { name }));
-                    }}
-                  >
-                    <option value="use">{say('role.use')}</option>
-                    <option value="admin">{say('role.admin')}</option>
-                  </select>
-                  <Button
-                    kind="quiet"
-                    label={say('sharing.remove-name', { name })}
-                    onPress={() =>
-                      void change(() => calls.unassign(executor, person), say('sharing.done.removed', { name }))
-                    }
-                  >
-                    {say('action.remove')}
-                  </Button>
-                </div>
-              ) : (
-                <span>{say(`role.${role}`)}</span>
-              )}
-            </div>
+        {sharing.people.map((share) => (
+          <li key={share.person}>
+            <PersonShare machine={machine} share={share} onDone={onDone} />
           </li>
         ))}
       </ul>
-      <Refused refused={deed.refused} />
-      {administers && <AddPerson machine={machine} sharing={sharing} onDone={onDone} />}
+      {machine.administers && <AddPerson machine={machine} sharing={sharing} onDone={onDone} />}
     </section>
+  );
+}
+
+function PersonShare({ machine, share, onDone }: Part & { readonly share: SharingAnswer['people'][number] }) {
+  const { say, calls } = usePage();
+  const { person: me } = useSignedIn();
+  const { deed, change } = useChange(onDone);
+  const { person, name, login, role } = share;
+  const assign = (next: 'use' | 'admin'): void =>
+    void change(() => calls.assign(machine.executor, person, next), say(`sharing.done.${next}`, { name }));
+  const remove = (): void =>
+    void change(() => calls.unassign(machine.executor, person), say('sharing.done.removed', { name }));
+  return (
+    <>
+      <div class="row">
+        <div>
+          <p class="row-name">
+            {name} {person === me.id && <span class="quiet-text">{say('sharing.you')}</span>}
+          </p>
+          <p class="hint">{login}</p>
+        </div>
+        {machine.administers ? (
+          <div class="row-actions">
+            <select
+              class="input small"
+              aria-label={say('sharing.role-of', { name })}
+              value={role}
+              onChange={(event) => assign(event.currentTarget.value === 'admin' ? 'admin' : 'use')}
+            >
+              <option value="use">{say('role.use')}</option>
+              <option value="admin">{say('role.admin')}</option>
+            </select>
+            <Button kind="quiet" busy={deed.busy} label={say('sharing.remove-name', { name })} onPress={remove}>
+              {say('action.remove')}
+            </Button>
+          </div>
+        ) : (
+          <span>{say(`role.${role}`)}</span>
+        )}
+      </div>
+      <Refused refused={deed.refused} />
+    </>
   );
 }
 
@@ -152,13 +156,49 @@ function AddPerson({ machine, sharing, onDone }: Part & { readonly sharing: Shar
   );
 }
 
+type Group = Part & { readonly kind: 'project' | 'team' };
+
 function Groups({
   machine,
   kind,
   shared,
   rest,
   onDone,
-}: Part & { readonly kind: 'project' | 'team'; readonly shared: readonly Named[]; readonly rest: readonly Named[] }) {
+}: Group & { readonly shared: readonly Named[]; readonly rest: readonly Named[] }) {
+  const { say, calls } = usePage();
+  const { deed, change } = useChange(onDone);
+  const remove = ({ id, name }: Named): void =>
+    void change(() => calls.unshare(machine.executor, kind, id), say('sharing.done.removed', { name }));
+  return (
+    <section aria-labelledby={`${kind}s`}>
+      <h2 id={`${kind}s`}>{say(`sharing.${kind}s`)}</h2>
+      <p class="hint">{say(`sharing.${kind}s.text`)}</p>
+      <ul class="rows">
+        {shared.map((group) => (
+          <li key={group.id}>
+            <div class="row">
+              <p class="row-name">{group.name}</p>
+              {machine.administers && (
+                <Button
+                  kind="quiet"
+                  busy={deed.busy}
+                  label={say('sharing.remove-name', { name: group.name })}
+                  onPress={() => remove(group)}
+                >
+                  {say('action.remove')}
+                </Button>
+              )}
+            </div>
+          </li>
+        ))}
+      </ul>
+      <Refused refused={deed.refused} />
+      {machine.administers && rest.length > 0 && <AddGroup machine={machine} kind={kind} rest={rest} onDone={onDone} />}
+    </section>
+  );
+}
+
+function AddGroup({ machine, kind, rest, onDone }: Group & { readonly rest: readonly Named[] }) {
   const { say, calls } = usePage();
   const { deed, change } = useChange(onDone);
   const [wanted, setWanted] = useState('');
@@ -169,43 +209,12 @@ function Groups({
     void change(() => calls.share(machine.executor, kind, group.id), say('sharing.done.shared', { name: group.name }));
   };
   return (
-    <section aria-labelledby={`${kind}s`}>
-      <h2 id={`${kind}s`}>{say(`sharing.${kind}s`)}</h2>
-      <p class="hint">{say(`sharing.${kind}s.text`)}</p>
-      <ul class="rows">
-        {shared.map(({ id, name }) => (
-          <li key={id}>
-            <div class="row">
-              <p class="row-name">{name}</p>
-              {machine.administers && (
-                <Button
-                  kind="quiet"
-                  label={say('sharing.remove-name', { name })}
-                  onPress={() =>
-                    void change(() => calls.unshare(machine.executor, kind, id), say('sharing.done.removed', { name }))
-                  }
-                >
-                  {say('action.remove')}
-                </Button>
-              )}
-            </div>
-          </li>
-        ))}
-      </ul>
-      {machine.administers && group !== undefined && (
-        <form class="inline-form" onSubmit={add}>
-          <SelectField
-            label={say(`place.${kind}`)}
-            value={group.id}
-            onValue={setWanted}
-            options={rest.map(({ id, name }) => ({ value: id, text: name }))}
-          />
-          <Button submit busy={deed.busy}>
-            {say('action.share')}
-          </Button>
-        </form>
-      )}
+    <form class="inline-form" onSubmit={add}>
+      <SelectField label={say(`place.${kind}`)} value={group?.id ?? ''} onValue={setWanted} options={optionsOf(rest)} />
+      <Button submit busy={deed.busy}>
+        {say('action.share')}
+      </Button>
       <Refused refused={deed.refused} />
-    </section>
+    </form>
   );
 }

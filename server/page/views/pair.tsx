@@ -84,20 +84,24 @@ function CodeForm({ onFound }: { readonly onFound: (found: ShownPairing) => void
           </Button>
         </div>
       </form>
-      <section class="aside" aria-labelledby="how">
-        <h2 id="how">{say('pair.how')}</h2>
-        <p>{say('pair.how.text')}</p>
-        <CopyBlock
-          text={`nessie-executor pair --origin ${location.origin} --root FOLDER`}
-          label={say('pair.command')}
-        />
-        <p class="hint">{say('pair.how.root')}</p>
-        <p class="hint">
-          {say.parts('pair.operators', { enrol: <Link to={addressOf('enrol')}>{say('machines.enrol')}</Link> })}
-        </p>
-        <p class="hint">{say('proofs.unproved')}</p>
-      </section>
+      <OnTheMachine />
     </div>
+  );
+}
+
+function OnTheMachine() {
+  const { say } = usePage();
+  return (
+    <section class="aside" aria-labelledby="how">
+      <h2 id="how">{say('pair.how')}</h2>
+      <p>{say('pair.how.text')}</p>
+      <CopyBlock text={`nessie-executor pair --origin ${location.origin} --root FOLDER`} label={say('pair.command')} />
+      <p class="hint">{say('pair.how.root')}</p>
+      <p class="hint">
+        {say.parts('pair.operators', { enrol: <Link to={addressOf('enrol')}>{say('machines.enrol')}</Link> })}
+      </p>
+      <p class="hint">{say('proofs.unproved')}</p>
+    </section>
   );
 }
 

@@ -5,7 +5,7 @@ import { useAnswer, useDeed, usePage, useSignedIn } from '../page.tsx';
 import { Button } from '../parts/button.tsx';
 import { Dialog, DialogActions } from '../parts/dialog.tsx';
 import { CopyBlock, Title } from '../parts/facts.tsx';
-import { SelectField, TextField } from '../parts/field.tsx';
+import { optionsOf, SelectField, TextField } from '../parts/field.tsx';
 import { Answered, Notice, Refused } from '../parts/notice.tsx';
 import { StateMark } from '../parts/standing.tsx';
 import { addressOf, Link } from '../router.tsx';
@@ -64,63 +64,53 @@ export function People() {
 
 type Invitation = { readonly name: string; readonly address: string };
 
-function Member({
-  row,
-  administers,
-  onLink,
-  onDone,
-}: {
+type MemberPart = {
   readonly row: PersonRow;
-  readonly administers: boolean;
   readonly onLink: (made: Invitation) => void;
   readonly onDone: () => void;
-}) {
+};
+
+function Member({ row, administers, onLink, onDone }: MemberPart & { readonly administers: boolean }) {
+  const { say } = usePage();
+  return (
+    <div class="row">
+      <div>
+        <p class="row-name">{row.name}</p>
+        <p class="hint">
+          {row.login} · {say(`role.${row.role}`)}
+          {!row.hasPassword && row.active && <span class="flag">{say('people.no-password')}</span>}
+        </p>
+      </div>
+      {row.active && administers && <MemberActions row={row} onLink={onLink} onDone={onDone} />}
+      {!row.active && <StateMark tone="quiet" text={say('people.inactive')} />}
+    </div>
+  );
+}
+
+function MemberActions({ row: { id, name }, onLink, onDone }: MemberPart) {
   const { say, calls, announce } = usePage();
   const linking = useDeed();
   const leaving = useDeed();
   const [asking, setAsking] = useState(false);
+  const makeLink = (): void =>
+    void linking.run(async () => onLink({ name, address: (await calls.linkFor(id)).address }));
   const offboard = async (): Promise<void> => {
-    if (!(await leaving.run(() => calls.offboard(row.id)))) return;
+    if (!(await leaving.run(() => calls.offboard(id)))) return;
     setAsking(false);
-    announce(say('people.left', { name: row.name }));
+    announce(say('people.left', { name }));
     onDone();
   };
   return (
-    <>
-      <div class="row">
-        <div>
-          <p class="row-name">{row.name}</p>
-          <p class="hint">
-            {row.login} · {say(`role.${row.role}`)}
-            {!row.hasPassword && row.active && <span class="flag">{say('people.no-password')}</span>}
-          </p>
-        </div>
-        {row.active && administers && (
-          <div class="row-actions">
-            <Button
-              kind="quiet"
-              busy={linking.busy}
-              label={say('people.link-for', { name: row.name })}
-              onPress={() =>
-                void linking.run(async () => onLink({ name: row.name, address: (await calls.linkFor(row.id)).address }))
-              }
-            >
-              {say('people.make-link')}
-            </Button>
-            <Button
-              kind="quiet"
-              label={say('people.offboard-name', { name: row.name })}
-              onPress={() => setAsking(true)}
-            >
-              {say('people.offboard')}
-            </Button>
-          </div>
-        )}
-        {!row.active && <StateMark tone="quiet" text={say('people.inactive')} />}
-      </div>
+    <div class="row-actions">
+      <Button kind="quiet" busy={linking.busy} label={say('people.link-for', { name })} onPress={makeLink}>
+        {say('people.make-link')}
+      </Button>
+      <Button kind="quiet" label={say('people.offboard-name', { name })} onPress={() => setAsking(true)}>
+        {say('people.offboard')}
+      </Button>
       <Refused refused={linking.refused} />
       {asking && (
-        <Dialog title={say('people.offboard.ask', { name: row.name })} onClose={() => setAsking(false)}>
+        <Dialog title={say('people.offboard.ask', { name })} onClose={() => setAsking(false)}>
           <p>{say('people.offboard.text')}</p>
           <Refused refused={leaving.refused} />
           <DialogActions>
@@ -131,7 +121,7 @@ function Member({
           </DialogActions>
         </Dialog>
       )}
-    </>
+    </div>
   );
 }
 
@@ -164,23 +154,7 @@ function Invite({ onInvited }: { readonly onInvited: (made: Invitation) => void 
         onValue={setLogin}
         maxLength={64}
       />
-      <div class="two">
-        <SelectField
-          label={say('people.role')}
-          value={role}
-          onValue={(value) => setRole(value === 'admin' ? 'admin' : 'member')}
-          options={[
-            { value: 'member', text: say('role.member') },
-            { value: 'admin', text: say('role.admin') },
-          ]}
-        />
-        <SelectField
-          label={say('place.team')}
-          value={team}
-          onValue={setTeam}
-          options={organisation.teams.map(({ id, name: text }) => ({ value: id, text }))}
-        />
-      </div>
+      <RoleAndTeam role={role} onRole={setRole} team={team} onTeam={setTeam} />
       <Refused refused={deed.refused} />
       <div class="actions">
         <Button kind="primary" submit busy={deed.busy}>
@@ -188,5 +162,34 @@ function Invite({ onInvited }: { readonly onInvited: (made: Invitation) => void 
         </Button>
       </div>
     </form>
+  );
+}
+
+function RoleAndTeam({
+  role,
+  onRole,
+  team,
+  onTeam,
+}: {
+  readonly role: 'admin' | 'member';
+  readonly onRole: (role: 'admin' | 'member') => void;
+  readonly team: string;
+  readonly onTeam: (team: string) => void;
+}) {
+  const { say } = usePage();
+  const { organisation } = useSignedIn();
+  return (
+    <div class="two">
+      <SelectField
+        label={say('people.role')}
+        value={role}
+        onValue={(value) => onRole(value === 'admin' ? 'admin' : 'member')}
+        options={[
+          { value: 'member', text: say('role.member') },
+          { value: 'admin', text: say('role.admin') },
+        ]}
+      />
+      <SelectField label={say('place.team')} value={team} onValue={onTeam} options={optionsOf(organisation.teams)} />
+    </div>
   );
 }

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import type { Scope } from '../answers.ts';
 import type { Placement } from '../calls.ts';
 import { usePage, useSignedIn } from '../page.tsx';
-import { ChoiceField, SelectField, TextField } from '../parts/field.tsx';
+import { optionsOf, ChoiceField, SelectField, TextField } from '../parts/field.tsx';
 
 const scopes: readonly Scope[] = ['private', 'project', 'organization'];
 
@@ -28,7 +28,6 @@ export function PlacementFields({
 }) {
   const { say } = usePage();
   const { organisation } = useSignedIn();
-  const projects = organisation.projects.filter(({ team }) => team === placement.team);
   const change = (part: Partial<Placement>): void => {
     const next = { ...placement, ...part };
     const ofTeam = organisation.projects.filter(({ team }) => team === next.team);
@@ -60,17 +59,32 @@ export function PlacementFields({
           label={say('place.team')}
           value={placement.team}
           onValue={(team) => change({ team })}
-          options={organisation.teams.map(({ id, name }) => ({ value: id, text: name }))}
+          options={optionsOf(organisation.teams)}
         />
         {placement.scope === 'project' && (
-          <SelectField
-            label={say('place.project')}
-            value={placement.project ?? ''}
-            onValue={(project) => change({ project })}
-            options={projects.map(({ id, name }) => ({ value: id, text: name }))}
-          />
+          <ProjectField placement={placement} onProject={(project) => change({ project })} />
         )}
       </div>
     </>
+  );
+}
+
+function ProjectField({
+  placement,
+  onProject,
+}: {
+  readonly placement: Placement;
+  readonly onProject: (project: string) => void;
+}) {
+  const { say } = usePage();
+  const { organisation } = useSignedIn();
+  const projects = organisation.projects.filter(({ team }) => team === placement.team);
+  return (
+    <SelectField
+      label={say('place.project')}
+      value={placement.project ?? ''}
+      onValue={onProject}
+      options={optionsOf(projects)}
+    />
   );
 }

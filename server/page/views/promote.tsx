@@ -1,11 +1,11 @@
 import { useState } from 'preact/hooks';
 
 import type { PromotionSummary, ReviewDetail } from '../answers.ts';
-import { useDeed, usePage, useSignedIn } from '../page.tsx';
+import { useAnswer, useDeed, usePage, useSignedIn } from '../page.tsx';
 import { Button } from '../parts/button.tsx';
 import { CopyBlock, Remaining } from '../parts/facts.tsx';
 import { PasswordField } from '../parts/field.tsx';
-import { Notice, Refused } from '../parts/notice.tsx';
+import { Answered, Notice, Refused } from '../parts/notice.tsx';
 import { StateMark } from '../parts/standing.tsx';
 import { addressOf, Link } from '../router.tsx';
 import { hasEnded, promotionTone } from './promotion-state.ts';
@@ -17,13 +17,35 @@ interface Part {
 
 /** Promoting what was reviewed: prepared for ten minutes, approved once with the current password (N-145, N-147). */
 export function Promote({ review, onDone }: Part) {
-  const { say } = usePage();
-  const newest = review.promotions[0];
-  const under = newest !== undefined && !hasEnded(newest.state) ? newest : undefined;
+  const { say, calls } = usePage();
+  const asked = useAnswer(review.run, () => calls.run(review.run), ['run', 'executor']);
   return (
     <section class="panel" aria-labelledby="promote">
       <h2 id="promote">{say('promote.title')}</h2>
       <p>{say('promote.text', { machine: review.executorLabel })}</p>
+      <Answered asked={asked} lines={2}>
+        {({ promotions }) => (
+          <Newest
+            review={review}
+            newest={promotions.filter((one) => one.review === review.review).toSorted(byExpiry)[0]}
+            onDone={() => {
+              onDone();
+              if (asked.state === 'there') asked.ask();
+            }}
+          />
+        )}
+      </Answered>
+    </section>
+  );
+}
+
+const byExpiry = (one: PromotionSummary, other: PromotionSummary): number => other.expiresAt - one.expiresAt;
+
+function Newest({ review, newest, onDone }: Part & { readonly newest: PromotionSummary | undefined }) {
+  const { say } = usePage();
+  const under = newest !== undefined && !hasEnded(newest.state) ? newest : undefined;
+  return (
+    <>
       {review.promotion === 'machine' && (
         <Notice tone="warning" title={say('promote.machine')}>
           <p>{say('promote.machine.text')}</p>
@@ -36,7 +58,7 @@ export function Promote({ review, onDone }: Part) {
       {under === undefined && newest?.state !== 'promoted' && <Prepare review={review} onDone={onDone} />}
       {under?.state === 'prepared' && <Approve review={review} promotion={under} onDone={onDone} />}
       {under !== undefined && under.state !== 'prepared' && <Cancel promotion={under} onDone={onDone} />}
-    </section>
+    </>
   );
 }
 

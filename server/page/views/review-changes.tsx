@@ -2,25 +2,17 @@ import { useState } from 'preact/hooks';
 
 import type { ReviewDetail, ReviewedChange } from '../answers.ts';
 import { SealBroken } from '../difference/broken.ts';
-import type { compare } from '../difference/lines.ts';
-import type { ManifestChange } from '../difference/manifest.ts';
-import type { SealedReader } from '../difference/sealed.ts';
+import type { OpenedReview } from '../difference/opened-review.ts';
 import { refusalFrom, usePage } from '../page.tsx';
 import { Button } from '../parts/button.tsx';
 import { CopyBlock, Fingerprint } from '../parts/facts.tsx';
 import { Notice, Refused } from '../parts/notice.tsx';
 import type { CallRefused } from '../client.ts';
+import { Broken } from './broken.tsx';
 import { ChangeDifference } from './change-difference.tsx';
 
 /** Changes of one page of the list. */
 const PAGE = 100;
-
-/** What the view holds once the manifest was opened and found to be the reviewed one. */
-export interface OpenedReview {
-  readonly reader: SealedReader;
-  readonly changes: readonly ManifestChange[];
-  readonly compare: typeof compare;
-}
 
 type Opening =
   | { readonly state: 'closed' }
@@ -135,24 +127,6 @@ function DifferenceIntroduction({ opening, onOpen }: { readonly opening: Opening
         </div>
       )}
     </div>
-  );
-}
-
-/** What was received is not what the review states: nothing of it is shown, and nothing should be promoted. */
-export function Broken({ broken }: { readonly broken: SealBroken }) {
-  const { say } = usePage();
-  if (broken.fault === 'too-large') {
-    return (
-      <Notice tone="info" title={say('difference.too-large')}>
-        <p>{say('difference.too-large.text')}</p>
-      </Notice>
-    );
-  }
-  return (
-    <Notice tone="error" title={say('difference.broken')} alert>
-      <p>{say(`difference.broken.${broken.fault}`)}</p>
-      <p>{say('difference.broken.do')}</p>
-    </Notice>
   );
 }
 

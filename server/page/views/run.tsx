@@ -201,26 +201,18 @@ function Command({
 }) {
   const { say, calls } = usePage();
   const deed = useDeed();
-  const word = say.find(`command.${command.state}`) ?? command.state;
-  const told = progress ?? command.progress;
-  const why = command.code === null ? null : (say.find(`code.${command.code}`) ?? say.find(`reason.${command.code}`));
+  const isOpen = open.has(command.state);
   return (
     <tr>
       <th scope="row">
         <code>{command.operation}</code>
       </th>
       <td>
-        <StateMark tone={toneOf(command)} text={word} />
-        {command.code !== null && (
-          <span class="hint">
-            {why} <code class="quiet-code">{command.code}</code>{' '}
-            {command.gate !== null && say('command.gate', { gate: say.find(`gate.${command.gate}`) ?? command.gate })}
-          </span>
-        )}
-        {open.has(command.state) && told !== null && told.total > 0 && (
+        <CommandState command={command} />
+        {isOpen && progress !== undefined && progress.total > 0 && (
           <progress
-            max={told.total}
-            value={told.done}
+            max={progress.total}
+            value={progress.done}
             aria-label={say('command.progress', { operation: command.operation })}
           />
         )}
@@ -230,7 +222,7 @@ function Command({
         <Moment at={command.endedAt ?? command.createdAt} />
       </td>
       <td>
-        {open.has(command.state) && command.state !== 'cancelling' && (
+        {isOpen && command.state !== 'cancelling' && (
           <Button
             kind="quiet"
             busy={deed.busy}
@@ -242,5 +234,21 @@ function Command({
         )}
       </td>
     </tr>
+  );
+}
+
+function CommandState({ command }: { readonly command: CommandRow }) {
+  const { say } = usePage();
+  const { state, code, gate } = command;
+  return (
+    <>
+      <StateMark tone={toneOf(command)} text={say.find(`command.${state}`) ?? state} />
+      {code !== null && (
+        <span class="hint">
+          {say.find(`code.${code}`) ?? say.find(`reason.${code}`)} <code class="quiet-code">{code}</code>{' '}
+          {gate !== null && say('command.gate', { gate: say.find(`gate.${gate}`) ?? gate })}
+        </span>
+      )}
+    </>
   );
 }

@@ -20,63 +20,22 @@ export function SetUp({ link }: { readonly link: OneTimeLink | undefined }) {
   );
 }
 
+type First = Readonly<Record<'organisation' | 'team' | 'project' | 'name' | 'login' | 'password', string>>;
+const nothing: First = { organisation: '', team: '', project: '', name: '', login: '', password: '' };
+
 function FirstAccount({ token }: { readonly token: string }) {
   const { say, calls, renew } = usePage();
-  const [fields, setFields] = useState({
-    organisation: '',
-    team: '',
-    project: '',
-    name: '',
-    login: '',
-    password: '',
-  });
+  const [first, setFirst] = useState(nothing);
   const deed = useDeed();
-  const into = (field: keyof typeof fields) => (value: string) =>
-    setFields((before) => ({ ...before, [field]: value }));
   const submit = (event: Event): void => {
     event.preventDefault();
-    void deed.run(() => calls.setUp({ token, ...fields }).then(renew));
+    void deed.run(() => calls.setUp({ token, ...first }).then(renew));
   };
   return (
     <form onSubmit={submit}>
       <Title text={say('set-up.title')} />
       <p>{say('set-up.text')}</p>
-      <div class="two">
-        <TextField
-          label={say('set-up.name')}
-          value={fields.name}
-          onValue={into('name')}
-          autocomplete="name"
-          maxLength={64}
-        />
-        <TextField
-          label={say('sign-in.login')}
-          hint={say('set-up.login-hint')}
-          value={fields.login}
-          onValue={into('login')}
-          autocomplete="username"
-          maxLength={64}
-        />
-      </div>
-      <PasswordField
-        label={say('password.label')}
-        hint={say('password.rule')}
-        kind="new"
-        value={fields.password}
-        onValue={into('password')}
-      />
-      <TextField
-        label={say('set-up.organisation')}
-        hint={say('set-up.organisation-hint')}
-        value={fields.organisation}
-        onValue={into('organisation')}
-        autocomplete="organization"
-        maxLength={64}
-      />
-      <div class="two">
-        <TextField label={say('place.team')} value={fields.team} onValue={into('team')} maxLength={64} />
-        <TextField label={say('place.project')} value={fields.project} onValue={into('project')} maxLength={64} />
-      </div>
+      <FirstFields first={first} onFirst={setFirst} />
       <Refused refused={deed.refused} />
       <div class="actions">
         <Button kind="primary" submit busy={deed.busy}>
@@ -84,5 +43,44 @@ function FirstAccount({ token }: { readonly token: string }) {
         </Button>
       </div>
     </form>
+  );
+}
+
+function FirstFields({ first, onFirst }: { readonly first: First; readonly onFirst: (first: First) => void }) {
+  const { say } = usePage();
+  const field = (name: Exclude<keyof First, 'password'>) => ({
+    value: first[name],
+    onValue: (value: string) => onFirst({ ...first, [name]: value }),
+    maxLength: 64,
+  });
+  return (
+    <>
+      <div class="two">
+        <TextField label={say('set-up.name')} autocomplete="name" {...field('name')} />
+        <TextField
+          label={say('sign-in.login')}
+          hint={say('set-up.login-hint')}
+          autocomplete="username"
+          {...field('login')}
+        />
+      </div>
+      <PasswordField
+        label={say('password.label')}
+        hint={say('password.rule')}
+        kind="new"
+        value={first.password}
+        onValue={(password) => onFirst({ ...first, password })}
+      />
+      <TextField
+        label={say('set-up.organisation')}
+        hint={say('set-up.organisation-hint')}
+        autocomplete="organization"
+        {...field('organisation')}
+      />
+      <div class="two">
+        <TextField label={say('place.team')} {...field('team')} />
+        <TextField label={say('place.project')} {...field('project')} />
+      </div>
+    </>
   );
 }
