@@ -9,6 +9,7 @@ import { CliFailure, EXIT_CODES } from './failure.ts';
 import type { Ending } from './failure.ts';
 import { buildProgram } from './program.ts';
 import { installationFolder } from './supervised.ts';
+import { visible } from './terminal.ts';
 
 function versionText(): string {
   try {
@@ -29,8 +30,10 @@ function exitCodeOf(error: unknown): number {
   if (error instanceof CliFailure) return fail(error.ending, error.message);
   if (error instanceof StartRefusal || error instanceof InstallationError) return fail('configuration', error.message);
   if (error instanceof Error && error.name === 'PolicyInvalid') return fail('configuration', error.message);
-  const said = error instanceof Error ? `${error.name}${'code' in error ? ` ${String(error.code)}` : ''}` : 'unknown';
-  return fail('bug', `this should not have happened (${said}); please report it`);
+  // The message of a failed system call would carry a path.
+  const said =
+    error instanceof Error ? `${error.name}: ${'code' in error ? String(error.code) : error.message}` : 'unknown';
+  return fail('bug', `this should not have happened (${visible(said)}); please report it`);
 }
 
 // A reader that closed its end, such as `head`, has what it wanted.

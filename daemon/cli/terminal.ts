@@ -49,15 +49,15 @@ export function visible(text: string): string {
   });
 }
 
-/** Writes facts as JSON, one value and a line end. */
+/** Writes facts as JSON, one value and a line end; bytes as hexadecimal digits, big integers as decimal ones. */
 export function sayJson(terminal: Terminal, value: unknown): void {
-  say(
-    terminal,
-    JSON.stringify(value, (_, item: unknown) => (item instanceof Uint8Array ? hex(item) : item), 2),
-  );
+  say(terminal, JSON.stringify(value, plain, 2));
 }
 
-const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
+function plain(_key: string, value: unknown): unknown {
+  if (typeof value === 'bigint') return value.toString();
+  return value instanceof Uint8Array ? Buffer.from(value).toString('hex') : value;
+}
 
 /** A fingerprint in groups of four, as people compare it. */
 export function grouped(fingerprint: string): string {
