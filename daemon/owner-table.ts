@@ -14,7 +14,7 @@ import { rotateKey } from './rotate.ts';
 const ASK_MS = 30_000;
 
 /** The table of owner.ts for one daemon. */
-export function ownerTable(core: Core, home: Home, trace: TraceLog, stop: () => void): OwnerTable {
+export function ownerTable(core: Core, home: Home, trace: TraceLog): OwnerTable {
   return {
     'daemon.status': () => Promise.resolve(status(core, home)),
     'daemon.pair': (body) => Promise.resolve(home.pair(body)),
@@ -35,11 +35,9 @@ export function ownerTable(core: Core, home: Home, trace: TraceLog, stop: () => 
     'daemon.commands': ({ limit }) => Promise.resolve({ commands: commands(core, limit) }),
     'daemon.trace': ({ after, limit }) => Promise.resolve(trace.lines(after, limit)),
     'daemon.repair': ({ journal }) => repair(core, home, journal),
-    'daemon.forget': () => forget(core, stop),
-    'daemon.stop': () => {
-      stop();
-      return Promise.resolve({});
-    },
+    'daemon.forget': () => forget(core),
+    // The daemon ends once this answer has left: main.ts sees to it.
+    'daemon.stop': () => Promise.resolve({}),
   };
 }
 
@@ -141,13 +139,12 @@ async function repair(core: Core, home: Home, journal: 'leave' | 'restore' | 'se
   return { state: stateOf(home, actor.getSnapshot().value), settled };
 }
 
-async function forget(core: Core, stop: () => void): Promise<Record<string, never>> {
+async function forget(core: Core): Promise<Record<string, never>> {
   await core.keyStore.client.request('keystore.erase', {}, { withinMs: ASK_MS });
   core.records.data.paired = null;
   core.records.data.joining = null;
   core.records.data.revisions = [];
   core.records.data.confirmedRevision = 0;
   await core.records.write();
-  stop();
   return {};
 }

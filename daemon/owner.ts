@@ -23,14 +23,17 @@ export class OwnerRefused extends Error {
   }
 }
 
+/** What happens once the reply to a request has left this process. */
+export type AfterReply = { readonly [Type in DaemonRequest]?: () => void };
+
 /** Serves the listener that the daemon inherited. */
-export function serveOwner(descriptor: number, table: OwnerTable): net.Server {
-  const server = net.createServer((socket) => serveOne(socket, table));
+export function serveOwner(descriptor: number, table: OwnerTable, after: AfterReply): net.Server {
+  const server = net.createServer((socket) => serveOne(socket, table, after));
   server.listen({ fd: descriptor });
   return server;
 }
 
-function serveOne(socket: Socket, table: OwnerTable): void {
+function serveOne(socket: Socket, table: OwnerTable, after: AfterReply): void {
   const reader = new FrameReader();
   socket.on('error', () => socket.destroy());
   socket.on('data', (chunk: Buffer) => {
@@ -38,13 +41,21 @@ function serveOne(socket: Socket, table: OwnerTable): void {
       for (const payload of reader.push(chunk)) {
         const message = decodeMessage(payload);
         if (message.kind !== 'request') throw new TypeError('a command line asks and does not answer');
-        void answer(table, message).then((reply) => socket.writable && socket.write(encodeFrame(encodeMessage(reply))));
+        void reply(socket, table, message, after);
       }
     } catch {
       // Whatever it is that cannot speak the protocol: this connection ends, the daemon goes on.
       socket.destroy();
     }
   });
+}
+
+async function reply(socket: Socket, table: OwnerTable, request: Request, after: AfterReply): Promise<void> {
+  const message = await answer(table, request);
+  if (!socket.writable) return;
+  const then =
+    message.kind === 'reply' ? Object.entries(after).find(([type]) => type === request.type)?.[1] : undefined;
+  socket.write(encodeFrame(encodeMessage(message)), () => then?.());
 }
 
 async function answer(table: OwnerTable, request: Request): Promise<Message> {

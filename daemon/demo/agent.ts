@@ -23,8 +23,7 @@ export class Agent {
 
   /** Opens the session. Rejects when the control plane does not take the token. */
   async connect(): Promise<void> {
-    // The SDK's transport has an optional property where exactOptionalPropertyTypes wants none.
-    await this.#client.connect(this.#transport as Parameters<Client['connect']>[0]);
+    await this.#client.connect(this.#transport);
   }
 
   /** Names of the tools that this agent has now. */

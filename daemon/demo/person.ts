@@ -31,12 +31,17 @@ export class Person {
   setUp(
     address: string,
     facts: { organisation: string; team: string; project: string; login: string; name: string; password: string },
-  ): Promise<SessionAnswer> {
+  ): Promise<void> {
     return this.#begin('/api/page/setup', { token: secretOf(address, 'setup'), ...facts });
   }
 
-  signIn(login: string, password: string): Promise<SessionAnswer> {
+  signIn(login: string, password: string): Promise<void> {
     return this.#begin('/api/page/sign-in', { login, password });
+  }
+
+  /** Opens a one-time sign-in address. */
+  signInByLink(address: string): Promise<void> {
+    return this.#begin('/api/page/sign-in-by-link', { token: secretOf(address, 'sign-in') });
   }
 
   get<Answer>(path: string): Promise<Answer> {
@@ -51,10 +56,10 @@ export class Person {
     return this.#call<Answer>('PUT', path, body);
   }
 
-  async #begin(path: string, body: object): Promise<SessionAnswer> {
-    const answer = await this.#call<SessionAnswer>('POST', path, body);
-    this.#csrf = answer.signedIn?.csrf ?? '';
-    return answer;
+  async #begin(path: string, body: object): Promise<void> {
+    await this.#call('POST', path, body);
+    const { person } = await this.get<{ person: { csrf: string } | null }>('/api/page/session');
+    this.#csrf = person?.csrf ?? '';
   }
 
   async #call<Answer>(method: string, path: string, body?: object): Promise<Answer> {
@@ -77,16 +82,6 @@ export class Person {
     const { code = 'UNKNOWN', message = '' } = answer as { code?: string; message?: string };
     throw new PageRefused(response.status, code, message);
   }
-}
-
-/** What GET session, setup and sign-in answer, as far as a script needs it. */
-export interface SessionAnswer {
-  readonly signedIn: {
-    readonly csrf: string;
-    readonly person: { readonly id: string };
-    readonly teams: readonly { readonly id: string }[];
-    readonly projects: readonly { readonly id: string }[];
-  } | null;
 }
 
 function secretOf(address: string, purpose: string): string {
