@@ -1,4 +1,4 @@
-import { initialTransition, transition } from 'xstate';
+import { inertStart, inertStep } from './inert.ts';
 import type {
   AnyMachineSnapshot,
   AnyStateMachine,
@@ -48,7 +48,7 @@ export type StepRefusal = {
 
 /** First state of a machine for `input`, ready to be stored. */
 export function begin<Machine extends AnyStateMachine>(machine: Machine, input: InputFrom<Machine>): Stepped<Machine> {
-  const [snapshot, actions] = initialTransition<AnyStateMachine>(machine, input);
+  const [snapshot, actions] = inertStart(machine, input);
   return stepped(machine, snapshot, actions);
 }
 
@@ -68,7 +68,7 @@ export function step<Machine extends AnyStateMachine>(
   const snapshot = restored(machine, stored);
   if (snapshot === undefined) return refusal('SNAPSHOT_INVALID');
   if (snapshot.status !== 'active' || !snapshot.can(event)) return refusal('STATE_TRANSITION_INVALID');
-  const [next, actions] = transition<AnyStateMachine>(machine, snapshot, event);
+  const [next, actions] = inertStep(machine, snapshot, event);
   const code = refusedWith(actions);
   return code === undefined ? stepped(machine, next, actions) : refusal(code);
 }

@@ -40,18 +40,23 @@ export function recordInspection(recording: Recording, inspection: InspectionEve
   // `machineOf` found a state machine behind this reference, so it is an actor with an id.
   const actor = (inspection.actorRef as AnyActorRef).id;
   if (inspection.type === '@xstate.event')
-    return recordEvent(recording, { machine, actor, event: inspection.event }, digest);
+    return extend(recording, { machine, actor, event: inspection.event }, digest);
   if (inspection.type !== '@xstate.snapshot') return { recording };
   // The snapshot of a state machine is a machine snapshot.
   return assertSnapshot(recording, actor, inspection.snapshot as AnyMachineSnapshot);
 }
 
-/** Records one event of one actor, whoever feeds it: an inspection, or a step of the control plane. */
-export function recordEvent(
-  recording: Recording,
-  { machine, actor, event }: { readonly machine: string; readonly actor: string; readonly event: AnyEventObject },
-  digest: Digester,
-): Recorded {
+/** One event of one actor. */
+export type ActorEvent = { readonly machine: string; readonly actor: string; readonly event: AnyEventObject };
+
+/** Records one event that nobody inspects: a step of the control plane, or of a scenario. An actor is forgotten at its end. */
+export function recordEvent(recording: Recording, happened: ActorEvent, digest: Digester): Recorded {
+  const recorded = extend(recording, happened, digest);
+  if (recorded.line === undefined || recorded.line.after.status === 'active') return recorded;
+  return { ...recorded, recording: forget(recorded.recording, happened.actor) };
+}
+
+function extend(recording: Recording, { machine, actor, event }: ActorEvent, digest: Digester): Recorded {
   const row = traced[machine];
   if (row === undefined) return { recording };
   const held = recording.actors.get(actor);
@@ -78,11 +83,18 @@ function assertSnapshot(recording: Recording, actor: string, live: AnyMachineSna
   const held = recording.actors.get(actor);
   const [expected, ...rest] = held?.expected ?? [];
   if (held === undefined || expected === undefined) return { recording };
-  const actors = new Map(recording.actors).set(actor, { ...held, expected: rest });
-  const next = { ...recording, actors };
+  const followed = new Map(recording.actors).set(actor, { ...held, expected: rest });
+  // An actor at its end takes nothing more; a recording that kept it would grow with every command.
+  const next = live.status === 'active' ? { ...recording, actors: followed } : forget(recording, actor);
   const seen = JSON.stringify(stateOf(live));
   if (seen === expected) return { recording: next };
   return { recording: next, disagreement: `${actor} is in ${seen} where its machine says ${expected}` };
+}
+
+function forget(recording: Recording, actor: string): Recording {
+  const actors = new Map(recording.actors);
+  actors.delete(actor);
+  return { ...recording, actors };
 }
 
 /** Id of the registered machine behind an actor reference, if there is one. */

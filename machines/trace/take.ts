@@ -1,5 +1,5 @@
-import { initialTransition, transition } from 'xstate';
 import type { AnyEventObject, AnyMachineSnapshot, AnyStateMachine, ExecutableActionObject } from 'xstate';
+import { inertStart, inertStep } from '../inert.ts';
 import type { TraceState } from './format.ts';
 
 /** What one event does to a machine, computed without an actor. */
@@ -15,14 +15,14 @@ export const INIT = 'xstate.init';
 
 /** First step of a machine for an input. */
 export function takeInit(machine: AnyStateMachine, input: unknown): Taken {
-  const [snapshot, actions] = initialTransition(machine, input);
+  const [snapshot, actions] = inertStart(machine, input);
   return { snapshot, taken: true, actions: actions.map(nameOf) };
 }
 
 /** One further step. */
 export function take(machine: AnyStateMachine, before: AnyMachineSnapshot, event: AnyEventObject): Taken {
   if (before.status !== 'active' || !before.can(event)) return { snapshot: before, taken: false, actions: [] };
-  const [snapshot, actions] = transition(machine, before, event);
+  const [snapshot, actions] = inertStep(machine, before, event);
   return { snapshot, taken: true, actions: actions.map(nameOf) };
 }
 

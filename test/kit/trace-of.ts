@@ -20,8 +20,9 @@ export function traceOf({ machine, actor, input, events }: Scenario): string {
   const lines: string[] = [];
   for (const event of [{ type: 'xstate.init', input }, ...events]) {
     const state = recording.actors.get(actor)?.snapshot;
-    if (state !== undefined && (state.status !== 'active' || !state.can(event))) {
-      throw new Error(`${event.type} cannot be taken by ${machine} in ${JSON.stringify(state.value)}`);
+    if (event.type !== 'xstate.init' && state?.can(event) !== true) {
+      const where = state === undefined ? 'after its end' : `in ${JSON.stringify(state.value)}`;
+      throw new Error(`${event.type} cannot be taken by ${machine} ${where}`);
     }
     const recorded = recordEvent(recording, { machine, actor, event }, sha256);
     if (recorded.line === undefined) throw new Error(`${machine} is no machine of this product`);

@@ -17,7 +17,12 @@ const digest = (text: string): string => text.length.toString(16).padStart(64, '
 const ok = <Output, Input>(output: Output) => fromPromise<Output, Input>(() => Promise.resolve(output));
 
 /** A recorder as the daemon has one: a plain value that each inspection replaces. */
-function recorder(): { inspect: (event: InspectionEvent) => void; lines: string[]; disagreements: string[] } {
+function recorder(): {
+  inspect: (event: InspectionEvent) => void;
+  lines: string[];
+  disagreements: string[];
+  followed: () => string[];
+} {
   let recording: Recording = emptyRecording;
   const lines: string[] = [];
   const disagreements: string[] = [];
@@ -27,7 +32,7 @@ function recorder(): { inspect: (event: InspectionEvent) => void; lines: string[
     if (recorded.line !== undefined) lines.push(formatLine(recorded.line));
     if (recorded.disagreement !== undefined) disagreements.push(recorded.disagreement);
   };
-  return { inspect, lines, disagreements };
+  return { inspect, lines, disagreements, followed: () => [...recording.actors.keys()] };
 }
 
 /** An ending as xstate makes it; machines type the events of their own actors inside alone. */
@@ -64,7 +69,7 @@ function daemonWith(send: (event: { type: 'work.turn'; commandId: string }) => v
 
 describe('recording of a live daemon', () => {
   it('gives a trace of the daemon and each of its commands that replays to the same states', async () => {
-    const { inspect, lines, disagreements } = recorder();
+    const { inspect, lines, disagreements, followed } = recorder();
     const daemon: ActorRefFrom<typeof daemonMachine> = createActor(
       daemonWith((event) => daemon.send(event)),
       { id: 'daemon', input: { executorId: 'exec-1' }, inspect },
@@ -75,6 +80,7 @@ describe('recording of a live daemon', () => {
       daemon.send({ type: 'work.received', execution: { ...received, phase: 'received', ended: null, commandId } });
     }
     await waitFor(daemon, ({ context }) => context.held.length === 0, { timeout: 5_000 });
+    assert.deepEqual(followed(), ['daemon'], 'a command that closed is not kept');
     daemon.send({ type: 'daemon.stop' });
     await waitFor(daemon, ({ status }) => status === 'done', { timeout: 5_000 });
     assert.deepEqual(disagreements, []);
