@@ -140,6 +140,7 @@ function factsOf(
   leasedDigest: Buffer,
 ): CommandFacts {
   const { command, run, operation, binding, fence, epoch, maximumRuntimeMs, expiresAt, idempotencyKey } = envelope;
+  const { agent = null, ...origin } = envelope.origin;
   return {
     command,
     run,
@@ -152,7 +153,8 @@ function factsOf(
     idempotencyKey,
     envelopeDigest,
     leasedDigest,
-    originDigest: sha256(encode(envelope.origin)),
+    originDigest: sha256(encode(origin)),
+    agent,
     requestDigest: sha256(sha256(Buffer.from(operation)), sha256(frame.arguments), sha256(frame.content)),
   };
 }
@@ -183,6 +185,7 @@ function checkReplay(facts: CommandFacts, memory: LedgerMemory): EnvelopeRefusal
   const run = memory.runs.get(facts.run);
   if (!run) return undefined;
   if (!equal(run.originDigest, facts.originDigest)) return 'COMMAND_ORIGIN_INVALID';
+  if (facts.agent !== null && run.agent !== null && facts.agent !== run.agent) return 'COMMAND_ORIGIN_INVALID';
   const bound = run.bindings.get(facts.operation);
   if (bound === undefined) return undefined;
   if (bound.binding !== facts.binding) return 'BINDING_INVALID';

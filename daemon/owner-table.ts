@@ -30,7 +30,10 @@ export function ownerTable(core: Core, home: Home, trace: TraceLog): OwnerTable 
         { run, change, ignore: [...(core.standing.policy?.ignore.patterns ?? [])] },
         { withinMs: ASK_MS },
       ),
-    'daemon.root': () => core.root(),
+    'daemon.root': async () => {
+      const { rootName, rootIdentity } = await core.root();
+      return { rootName, rootIdentity };
+    },
     'daemon.rotate-key': () => rotateKey(core, home),
     'daemon.commands': ({ limit }) => Promise.resolve({ commands: commands(core, limit) }),
     'daemon.trace': ({ after, limit }) => Promise.resolve(trace.lines(after, limit)),

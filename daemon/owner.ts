@@ -77,11 +77,15 @@ async function answer(table: OwnerTable, request: Request): Promise<Message> {
   }
 }
 
-function dispatch(table: OwnerTable, request: Request): Promise<unknown> {
+async function dispatch(table: OwnerTable, request: Request): Promise<unknown> {
   const type = Object.keys(daemonRequests).find((known): known is DaemonRequest => known === request.type);
   if (type === undefined) throw new OwnerRefused('REQUEST_INVALID', 'The daemon knows no such request.');
   // The body was checked by the schema of the same key; the compiler cannot follow the union through the lookup.
-  return (table[type] as (body: unknown) => Promise<unknown>)(daemonRequests[type].body.parse(request.body));
+  const answered = await (table[type] as (body: unknown) => Promise<unknown>)(
+    daemonRequests[type].body.parse(request.body),
+  );
+  // A reply outside its shape is this daemon's own mistake and must not look like the command line's.
+  return daemonRequests[type].reply.parse(answered);
 }
 
 function refusalOf(error: unknown): string {

@@ -23,6 +23,8 @@ import { routes as channelRoutes } from './channel/routes.ts';
 import type { Work } from './commands/work.ts';
 import type { Context } from './context.ts';
 import { routes as mcpRoutes } from './mcp/routes.ts';
+import { routes as runRoutes } from './runs/routes.ts';
+import { routes as draftRoutes } from './drafts/routes.ts';
 import { descriptorRoutes } from './descriptors/routes.ts';
 import { eventRoutes } from './events/routes.ts';
 import { executorRoutes } from './executors/routes.ts';
@@ -48,7 +50,7 @@ const CONTENT_SECURITY_POLICY = {
   'script-src': ["'self'"],
   'style-src': ["'self'"],
   'connect-src': ["'self'"],
-  'img-src': ["'self'", 'data:'],
+  'img-src': ["'self'"],
   'font-src': ["'none'"],
   'manifest-src': ["'self'"],
   'base-uri': ["'none'"],
@@ -100,7 +102,7 @@ export async function createApp(context: Context, work: Work, pageFolder?: strin
   ]) {
     routes(app, context);
   }
-  for (const routes of [channelRoutes, mcpRoutes]) await routes(app, work);
+  for (const routes of [channelRoutes, mcpRoutes, runRoutes, draftRoutes]) await routes(app, work);
   await servePage(app, pageFolder);
   return app;
 }

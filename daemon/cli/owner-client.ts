@@ -40,15 +40,16 @@ export async function connectOwner(stateDir: string): Promise<OwnerClient> {
   }
 }
 
-/** Asks one request over a connection of its own. Rejects with CliFailure. */
+/** Asks one request over a connection of its own; `withinMs` is the longest wait. Rejects with CliFailure. */
 export async function askDaemon<Type extends DaemonRequest>(
   stateDir: string,
   type: Type,
   body: RequestBody<typeof contract, Type>,
+  withinMs = ASK_MS,
 ): Promise<ReplyBody<typeof contract, Type>> {
   const client = await connectOwner(stateDir);
   try {
-    return await askOver(client, type, body);
+    return await askOver(client, type, body, withinMs);
   } finally {
     client.close();
   }
@@ -59,9 +60,10 @@ export async function askOver<Type extends DaemonRequest>(
   client: OwnerClient,
   type: Type,
   body: RequestBody<typeof contract, Type>,
+  withinMs = ASK_MS,
 ): Promise<ReplyBody<typeof contract, Type>> {
   try {
-    return await client.request(type, body, { withinMs: ASK_MS });
+    return await client.request(type, body, { withinMs });
   } catch (error) {
     throw failureOf(error);
   }

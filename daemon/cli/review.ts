@@ -82,16 +82,27 @@ function linesOf(terminal: Terminal, change: Change, number: number): string[] {
   const { modeBefore, modeAfter, difference } = change;
   if (modeBefore !== modeAfter) lines.push(`  mode ${modeBefore ?? 'none'} -> ${modeAfter ?? 'none'}`);
   if (difference.shown === 'nothing') return [...lines, `  ${REASONS[difference.reason]}`];
-  lines.push(...difference.text.split('\n').map((line) => colouredLine(terminal, visible(line))));
+  lines.push(...hunksOf(difference.text).map((line) => colouredLine(terminal, visible(line))));
   if (difference.truncated) lines.push(styled(terminal, 'magenta', '  … the rest is too long to be shown'));
   return lines;
 }
 
+// The lines from the first hunk on: the path stands above, and what follows is told apart by its first character alone.
+function hunksOf(text: string): string[] {
+  const lines = text.trimEnd().split('\n');
+  const first = lines.findIndex((line) => line.startsWith('@@'));
+  return first === -1 ? [] : lines.slice(first);
+}
+
+const LINE_STYLES: ReadonlyMap<string, 'green' | 'red' | 'cyan'> = new Map([
+  ['+', 'green'],
+  ['-', 'red'],
+  ['@', 'cyan'],
+]);
+
 function colouredLine(terminal: Terminal, line: string): string {
-  if (line.startsWith('+++') || line.startsWith('---')) return styled(terminal, 'bold', line);
-  if (line.startsWith('@@')) return styled(terminal, 'cyan', line);
-  if (line.startsWith('+')) return styled(terminal, 'green', line);
-  return line.startsWith('-') ? styled(terminal, 'red', line) : line;
+  const style = LINE_STYLES.get(line.slice(0, 1));
+  return style === undefined ? line : styled(terminal, style, line);
 }
 
 /** Prints lines a screen at a time; no other program is started to show what an agent wrote. */
@@ -115,7 +126,8 @@ class Pager {
   }
 
   async #fits(line: string): Promise<boolean> {
-    const { rows, columns } = this.#terminal.out;
+    // A terminal that states no size has none; most are at least this large.
+    const [rows, columns] = [this.#terminal.out.rows || 24, this.#terminal.out.columns || 80];
     const height = Math.max(1, Math.ceil(line.length / columns));
     if (this.#printed + height > rows - 1 && !(await this.#goOn())) return false;
     this.#printed += height;

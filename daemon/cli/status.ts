@@ -5,7 +5,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import type { DaemonStatus } from '../protocol.ts';
 import { CliFailure } from './failure.ts';
-import { askDaemon } from './owner-client.ts';
+import { askDaemon, isDaemonUp } from './owner-client.ts';
 import type { Places } from './places.ts';
 import { readPin, readSetUp } from './set-up.ts';
 import { grouped, say, sayJson, styled, visible } from './terminal.ts';
@@ -19,7 +19,8 @@ export interface ExecutorFacts {
   readonly root: string | null;
   readonly promotion: string | null;
   readonly service: { readonly installed: boolean; readonly lingering: boolean | null };
-  /** What its daemon says; null where none runs. */
+  readonly process: 'running' | 'stopped' | 'silent';
+  /** What its daemon says; null where none runs or it does not answer. */
   readonly daemon: DaemonStatus | null;
 }
 
@@ -43,6 +44,7 @@ export async function status(
 async function factsOf(places: Places): Promise<ExecutorFacts> {
   const setUp = readSetUp(places);
   const pin = readPin(places);
+  const answer = await askStatus(places);
   return {
     name: places.name,
     executor: pin?.executor ?? null,
@@ -50,16 +52,20 @@ async function factsOf(places: Places): Promise<ExecutorFacts> {
     root: setUp?.root ?? null,
     promotion: pin?.promotion ?? null,
     service: { installed: isServiceInstalled(places.name), lingering: isLingering() },
-    daemon: await askStatus(places),
+    process: typeof answer === 'string' ? answer : 'running',
+    daemon: typeof answer === 'string' ? null : answer,
   };
 }
 
-async function askStatus({ stateDir }: Places): Promise<DaemonStatus | null> {
+/** A daemon that is up answers in milliseconds; a status must not wait for one that hangs. */
+const STATUS_MS = 3000;
+
+async function askStatus({ stateDir }: Places): Promise<DaemonStatus | 'stopped' | 'silent'> {
   try {
-    return await askDaemon(stateDir, 'daemon.status', {});
+    return await askDaemon(stateDir, 'daemon.status', {}, STATUS_MS);
   } catch (error) {
-    if (error instanceof CliFailure && error.ending === 'unreachable') return null;
-    throw error;
+    if (!(error instanceof CliFailure) || error.ending !== 'unreachable') throw error;
+    return (await isDaemonUp(stateDir)) ? 'silent' : 'stopped';
   }
 }
 
@@ -85,7 +91,7 @@ const STATE_STYLES: ReadonlyMap<string, 'green' | 'red'> = new Map([
 
 function print(terminal: Terminal, facts: ExecutorFacts): void {
   const { daemon } = facts;
-  const state = daemon?.state ?? 'stopped';
+  const state = daemon?.state ?? (facts.process === 'silent' ? 'does not answer' : 'stopped');
   const style = STATE_STYLES.get(state) ?? 'yellow';
   const label = typeof daemon?.label === 'string' ? `  ${visible(daemon.label)}` : '';
   say(

@@ -2,7 +2,7 @@
  * What the ledger's records amount to: derived, bounded, never a second authority. Everything here can be rebuilt by reading
  * the segments again.
  */
-import type { BindingId, CommandId, RunId } from '../../helpers/protocol/ids.ts';
+import type { AgentId, BindingId, CommandId, RunId } from '../../helpers/protocol/ids.ts';
 import type { CommandFacts, Ended, LedgerRecord, MarkRecord, TypedReceipt } from './records.ts';
 
 type Phase = MarkRecord['commands'][number]['phase'];
@@ -19,6 +19,8 @@ export interface CommandMemory {
 /** What is known of a run whose commands are not all forgotten. */
 export interface RunMemory {
   readonly originDigest: Uint8Array;
+  /** The one agent of the run, once a command named it. */
+  agent: AgentId | null;
   /** One binding an operation, with the fence that it got. */
   readonly bindings: Map<string, { readonly binding: BindingId; readonly fence: number }>;
   /** Commands of this run that are still remembered. */
@@ -110,10 +112,12 @@ export class LedgerMemory {
     this.#byIdempotencyKey.set(facts.idempotencyKey, facts.command);
     const run = this.runs.get(facts.run) ?? {
       originDigest: facts.originDigest,
+      agent: null,
       bindings: new Map<string, { binding: BindingId; fence: number }>(),
       commands: 0,
     };
     run.commands += 1;
+    run.agent ??= facts.agent;
     run.bindings.set(facts.operation, { binding: facts.binding, fence: facts.fence });
     this.runs.set(facts.run, run);
     this.highFence = Math.max(this.highFence, facts.fence);

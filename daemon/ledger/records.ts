@@ -4,6 +4,7 @@
  */
 import * as z from 'zod';
 import {
+  agentIdSchema,
   bindingIdSchema,
   bytes,
   commandIdSchema,
@@ -19,8 +20,10 @@ import { outcomeSchema } from '../../helpers/protocol/statements.ts';
 export const commandFactsSchema = z.strictObject({
   command: commandIdSchema,
   run: runIdSchema,
-  /** Digest of the run's origin: a run never changes who it acts for. */
+  /** Digest of person, conversation and project: a run never changes who it acts for. */
   originDigest: digestSchema,
+  /** The run's agent; null for what the person asks alone: a difference or a promotion. */
+  agent: agentIdSchema.nullable(),
   operation: z.string().max(64),
   binding: bindingIdSchema,
   fence: z.int().min(1),

@@ -106,7 +106,10 @@ describe('a real executor', function () {
     const frame = plane.frame({ operation: 'file.append', arguments: { path: 'log.txt', content: 'line\n' }, run });
     for (let repeat = 0; repeat < 20; repeat += 1) plane.deliver(frame);
     const read = () => plane.call({ operation: 'file.read', arguments: { path: 'log.txt' }, run });
-    const content = await until('the effect', async () => ((await read()).result as { content?: string }).content || undefined);
+    const content = await until(
+      'the effect',
+      async () => ((await read()).result as { content?: string }).content || undefined,
+    );
     assert.equal(content, 'line\n');
     await executor.kill();
     await executor.start();
@@ -195,7 +198,10 @@ describe('a real executor', function () {
     chownTree(ledger, owner.uid, owner.gid);
     fs.chmodSync(ledger, 0o700);
     await executor.start();
-    const status = await executor.is('error').catch(async (e) => { console.log(executor.log, await executor.status()); throw e; });
+    const status = await executor.is('error').catch(async (e) => {
+      console.log(executor.log, await executor.status());
+      throw e;
+    });
     assert.equal(status.fault, 'STATE_COPIED');
     fs.rmSync(ledger, { recursive: true });
     plane.acknowledged = { count: 0, head: new Uint8Array(32) };

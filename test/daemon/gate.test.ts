@@ -213,6 +213,14 @@ describe("the machine's gate", () => {
       const origin = { ...envelope.origin, person: personIdSchema.parse(id('per')) };
       assert.equal(again({ origin }), 'COMMAND_ORIGIN_INVALID');
     });
+    it('refuses a run that suddenly has another agent, and takes what its person asks alone', () => {
+      const origin = { ...envelope.origin, agent: agentIdSchema.parse(id('agt')) };
+      assert.equal(again({ origin }), 'COMMAND_ORIGIN_INVALID');
+      const { agent: _, ...person } = envelope.origin;
+      const binding = bindingIdSchema.parse(id('bnd'));
+      const asked = { origin: person, binding, fence: 9, operation: 'workspace.promote' };
+      assert.equal(again(asked), 'ARGUMENTS_INVALID');
+    });
     it('refuses a second binding of one run and operation', () => {
       assert.equal(again({ binding: bindingIdSchema.parse(id('bnd')) }), 'BINDING_INVALID');
     });

@@ -17,6 +17,7 @@ function facts(overrides: Partial<CommandFacts> = {}): CommandFacts {
     command: commandIdSchema.parse(id('cmd')),
     run: runIdSchema.parse(id('run')),
     originDigest: randomBytes(32),
+    agent: null,
     operation: 'file.read',
     binding: bindingIdSchema.parse(id('bnd')),
     fence: 7,
