@@ -251,7 +251,7 @@ export class Story {
   async #audit(): Promise<string> {
     const { stdout } = await run(
       process.execPath,
-      [path.join(this.#dist, 'cli.mjs'), 'audit', '--json', '--in', path.join(this.#folder, 'executor')],
+      [path.join(this.#dist, 'cli.mjs'), '--in', path.join(this.#folder, 'executor'), 'audit', '--json'],
       { maxBuffer: 16_777_216 },
     );
     const { differences } = JSON.parse(stdout) as { differences: unknown[] };
