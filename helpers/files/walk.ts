@@ -10,7 +10,7 @@ import { closeSync, constants } from 'node:fs';
 
 import { fromPathText, PathTextError, toPathText } from '../protocol/path-text.ts';
 import { NativeError } from '../runtime/libc.ts';
-import { O_PATH, openat2, RESOLVE_STRICT, statx, type FileStatus } from '../runtime/native-files.ts';
+import { O_NOATIME, O_PATH, openat2, RESOLVE_STRICT, statx, type FileStatus } from '../runtime/native-files.ts';
 import { ENTRY, readEntries } from '../runtime/native-folders.ts';
 
 /** Names from the root down, as bytes; none means the root itself. */
@@ -162,14 +162,29 @@ export function openBelow(root: number, names: PathNames, flags: number): number
   try {
     return openat2(root, joinNames(names), { flags, resolve: RESOLVE_STRICT });
   } catch (cause) {
-    const reason = cause instanceof NativeError ? walkReasons[cause.code] : undefined;
-    throw reason ? new WalkRefused(reason, { cause }) : cause;
+    throw asWalkRefused(cause);
+  }
+}
+
+function asWalkRefused(cause: unknown): unknown {
+  const reason = cause instanceof NativeError ? walkReasons[cause.code] : undefined;
+  return reason ? new WalkRefused(reason, { cause }) : cause;
+}
+
+/** Opens names below a root for reading and leaves the time of the last access as it is, where the kernel lets this uid. */
+function openUnnoticed(root: number, names: PathNames, flags: number): number {
+  try {
+    return openat2(root, joinNames(names), { flags: flags | O_NOATIME, resolve: RESOLVE_STRICT });
+  } catch (cause) {
+    // open(2): EPERM for a file of another uid
+    if (cause instanceof NativeError && cause.code === 'EPERM') return openBelow(root, names, flags);
+    throw asWalkRefused(cause);
   }
 }
 
 /** Opens a folder below a root for reading its entries. Throws WalkRefused. */
 export function openFolder(root: number, names: PathNames): number {
-  return openBelow(root, names, constants.O_RDONLY | constants.O_DIRECTORY);
+  return openUnnoticed(root, names, constants.O_RDONLY | constants.O_DIRECTORY);
 }
 
 /** What a directory entry is to a caller. */
@@ -199,8 +214,7 @@ export function statusBelow(root: number, names: PathNames): FileStatus {
     if (status.mountId !== statx(descriptor, NONE).mountId) throw new WalkRefused('mount');
     return status;
   } catch (cause) {
-    const reason = cause instanceof NativeError ? walkReasons[cause.code] : undefined;
-    throw reason ? new WalkRefused(reason, { cause }) : cause;
+    throw asWalkRefused(cause);
   } finally {
     closeSync(descriptor);
   }
@@ -217,7 +231,7 @@ export function openFile(root: number, names: PathNames): OpenFile {
     const seen = statx(handle, NONE);
     if (kindOf(seen.mode) === 'link') throw new WalkRefused('link');
     if (kindOf(seen.mode) !== 'file') throw new WalkRefused('not-a-file');
-    descriptor = openBelow(root, names, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
+    descriptor = openUnnoticed(root, names, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
     const status = statx(descriptor, NONE);
     if (status.ino !== seen.ino || status.dev !== seen.dev) throw new WalkRefused('changing');
     const opened = { descriptor, status };

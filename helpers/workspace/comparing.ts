@@ -15,7 +15,8 @@ export interface CompareTask {
 
 /** A larger side is not compared, bytes. */
 export const COMPARE_LIMIT_BYTES = 2_097_152;
-const TEXT_LIMIT = 600_000;
+/** Bytes, so that the text fits into one frame in any script. */
+const TEXT_LIMIT_BYTES = 600_000;
 /** Two texts with nothing in common take time that grows with the product of their lengths. */
 const COMPARE_MS = 5_000;
 
@@ -27,9 +28,14 @@ export function compareTexts({ path, before, after }: CompareTask): Compared {
   if (one === undefined || two === undefined) return { shown: 'nothing', reason: 'binary' };
   const text = createTwoFilesPatch(path, path, one, two, 'before', 'after', { context: 3, timeout: COMPARE_MS });
   if (text === undefined) return { shown: 'nothing', reason: 'too-large' };
-  const truncated = text.length > TEXT_LIMIT;
-  return { shown: 'text', text: truncated ? text.slice(0, text.lastIndexOf('\n', TEXT_LIMIT)) : text, truncated };
+  const whole = Buffer.from(text);
+  if (whole.length <= TEXT_LIMIT_BYTES) return { shown: 'text', text, truncated: false };
+  // a new line is never part of another character (RFC 3629)
+  const end = Math.max(0, whole.lastIndexOf(NEW_LINE, TEXT_LIMIT_BYTES));
+  return { shown: 'text', text: whole.toString('utf8', 0, end), truncated: true };
 }
+
+const NEW_LINE = 10;
 
 const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 

@@ -21,6 +21,16 @@ export interface PoolSource {
   readonly execArgv?: string[];
 }
 
+/** A thread that used up its memory has ended alone: its task failed, the process goes on. */
+function withoutMemory(error: unknown): never {
+  if (!(error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY')) throw error;
+  throw new OperationFailed(
+    'WORKSPACE_UNAVAILABLE',
+    'this needs more memory than one operation may use; ask for less',
+    { cause: error },
+  );
+}
+
 /** The pool of one process. */
 export class Pool {
   readonly #source: PoolSource;
@@ -41,7 +51,7 @@ export class Pool {
       resourceLimits: { maxOldGenerationSizeMb: 192 },
     });
     // Piscina carries any value; what a task of this name answers is known from its type
-    const answer = (await this.#piscina.run(input, { name })) as Answer<Value<Name>>;
+    const answer = (await this.#piscina.run(input, { name }).catch(withoutMemory)) as Answer<Value<Name>>;
     if ('value' in answer) return answer.value;
     throw new OperationFailed(answer.failure.code, answer.failure.message ?? 'the operation failed');
   }

@@ -16,7 +16,7 @@ import { toPathText } from '../protocol/path-text.ts';
 import { Ending, monotonicMs, type EndingMark } from './ending.ts';
 import { denied, failureOf } from './failures.ts';
 import { Rules } from './rules.ts';
-import { View } from './view.ts';
+import { View, type Child, type Place } from './view.ts';
 
 /** What a thread of the pool needs for one search; descriptors are those of the process. */
 export interface SearchTask {
@@ -41,6 +41,8 @@ type Match = Found['matches'][number];
 const CHUNK_BYTES = 1_048_576;
 /** A longer line is searched in pieces. */
 const LINE_LIMIT_BYTES = 65_536;
+/** Names of a folder that are held and sorted; the rest of a larger one comes in the order of the file system. */
+const SORTED_LIMIT = 50_000;
 const TEXT_LIMIT = 400;
 const TEXT_BEFORE = 100;
 /** Encoded matches of one answer, bytes; the rest of a result's limit is for its frame. */
@@ -102,9 +104,17 @@ class Search {
   }
 
   #visitFolder(names: PathNames): boolean {
-    const children = this.#tolerating(() => [...this.#view.children(names, this.#view.place(names))]) ?? [];
-    children.sort((one, two) => Buffer.compare(one.name, two.name));
-    return children.every(({ name, kind }) => this.visit([...names, name], kind));
+    const children = this.#view.children(names, this.#tolerating(() => this.#view.place(names)) ?? NOWHERE);
+    try {
+      const first = this.#tolerating(() => take(children, SORTED_LIMIT)) ?? [];
+      first.sort((one, two) => Buffer.compare(one.name, two.name));
+      const visit = ({ name, kind }: Child): boolean => this.visit([...names, name], kind);
+      if (!first.every(visit)) return false;
+      for (const child of children) if (!visit(child)) return false;
+      return true;
+    } finally {
+      children.return(undefined);
+    }
   }
 
   #goesOn(): boolean {
@@ -195,6 +205,18 @@ class Search {
     const column = Array.from(ending.slice(0, at)).length + 1;
     this.#add({ path: pathTextOf(names), line, column, text: around(ending, at) });
   }
+}
+
+const NOWHERE: Place = { of: 'nothing', base: null };
+
+function take<Value>(values: Generator<Value>, count: number): Value[] {
+  const taken: Value[] = [];
+  while (taken.length < count) {
+    const next = values.next();
+    if (next.done) break;
+    taken.push(next.value);
+  }
+  return taken;
 }
 
 /** At most 400 characters of a line with the place in them, cut between characters. */

@@ -97,8 +97,9 @@ describe('workspace boundaries', () => {
   });
 
   it('no operation enters another file system', async function () {
-    if (process.getuid?.() !== 0) skipBecause(this, 'root, to mount');
     fs.mkdirSync(bench.at('mounted'));
+    settle();
+    if (process.getuid?.() !== 0) skipBecause(this, 'root, to mount');
     const outside = path.join(bench.folder, 'outside');
     if (spawnSync('mount', ['--bind', outside, bench.at('mounted')]).status !== 0)
       skipBecause(this, 'the right to mount');
@@ -273,5 +274,49 @@ describe('workspace boundaries', () => {
     assert.equal(outcomes.get('SECRET'), undefined);
     assert.ok((outcomes.get('inside') ?? 0) > 0 && outcomes.size > 1, JSON.stringify([...outcomes]));
     settle();
+  });
+
+  it('reading leaves not even the time of the last access behind, and a plain read does', async function () {
+    const files = ['a.txt', 'dir', 'dir/file'].map((name) => bench.at(name));
+    for (const file of files) fs.utimesSync(file, 1, 2);
+    const times = (): bigint[] => files.map((file) => fs.statSync(file, { bigint: true }).atimeNs);
+    const old = times();
+    await bench.text('dir/file');
+    await bench.names('dir');
+    await bench.done('file.search', { query: 'content' });
+    await bench.done('file.stat', { path: 'a.txt' });
+    await bench.done('file.append', { path: 'a.txt', content: 'x' });
+    await bench.done('file.rename', { from: 'dir', to: 'moved' });
+    await bench.done('workspace.review', {});
+    assert.deepEqual(times(), old);
+    settle();
+    fs.readFileSync(bench.at('a.txt'));
+    if (times()[0] === old[0]) skipBecause(this, 'a file system that keeps access times');
+  });
+
+  it('a tree deeper than any path is searched as far as paths reach, and listed', async () => {
+    let depth = 0;
+    const top = process.cwd();
+    process.chdir(bench.rootPath);
+    for (; depth < 2_500; depth += 1) {
+      fs.mkdirSync('d');
+      process.chdir('d');
+    }
+    fs.writeFileSync('needle', '');
+    process.chdir(top);
+    try {
+      const { matches, stopped } = await bench.done('file.search', {
+        query: 'd',
+        in: 'names',
+        path: 'd',
+        maxMatches: 200,
+      });
+      assert.deepEqual([matches.length, stopped], [200, 'matches']);
+      assert.equal((await bench.done('file.search', { query: 'needle', in: 'names' })).stopped, 'complete');
+      assert.match(await bench.fails('WORKSPACE_DENIED', 'file.delete', { path: 'd', recursive: true }), /too long/);
+    } finally {
+      spawnSync('rm', ['-rf', bench.at('d')]);
+      settle();
+    }
   });
 });

@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
 
-import { build } from 'esbuild';
-
 import { entriesIn } from '../../../helpers/files/walk.ts';
+import { bundleWriter, type Writer } from '../../fixtures/bundle-writer.ts';
 import { Bench, sha256 } from './bench.ts';
-
-const TOP = path.resolve(import.meta.dirname, '../../..');
 
 const steps: readonly (readonly [string, unknown])[] = [
   ['file.write', { path: 'new/deep/file.txt', content: 'first', createParents: true }],
@@ -68,38 +64,18 @@ async function expectedStates(): Promise<string[]> {
 }
 
 describe('a draft whose writer is killed', () => {
-  let writer: string;
-  let outFolder: string;
+  let writer: Writer;
 
   before(async function () {
     this.timeout(30_000);
-    outFolder = fs.mkdtempSync(path.join(os.tmpdir(), 'writer-'));
-    writer = path.join(outFolder, 'draft-writer.mjs');
-    fs.symlinkSync(path.join(TOP, 'node_modules'), path.join(outFolder, 'node_modules'));
-    await build({
-      entryPoints: [path.join(TOP, 'test/fixtures/draft-writer.ts')],
-      outfile: writer,
-      bundle: true,
-      platform: 'node',
-      format: 'esm',
-      target: 'node20.19',
-      packages: 'external',
-      logLevel: 'error',
-    });
-    fs.writeFileSync(path.join(outFolder, 'steps.json'), JSON.stringify(steps));
+    writer = await bundleWriter();
   });
-  after(() => fs.rmSync(outFolder, { recursive: true }));
+  after(() => writer.remove());
 
   function runWriter(bench: Bench, nth: number, moment: 'before' | 'after'): Ran {
-    const args = [
-      writer,
-      bench.rootPath,
-      bench.draftsPath,
-      bench.run,
-      String(nth),
-      moment,
-      path.join(outFolder, 'steps.json'),
-    ];
+    const stepsFile = path.join(bench.folder, 'steps.json');
+    fs.writeFileSync(stepsFile, JSON.stringify(steps));
+    const args = [writer.file, bench.rootPath, bench.draftsPath, bench.run, String(nth), moment, stepsFile];
     const { stdout, stderr, signal, status } = spawnSync(process.execPath, args, { encoding: 'utf8' });
     assert.ok(nth === 0 ? status === 0 : signal === 'SIGKILL', `status ${status}, signal ${signal}: ${stderr}`);
     const lines = stdout

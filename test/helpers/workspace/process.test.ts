@@ -40,9 +40,10 @@ describe('workspace, a confined process', function () {
   });
   after(() => installation.remove());
 
+  const open = (name: string): number =>
+    fs.openSync(path.join(base, name), fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
+
   function start() {
-    const open = (name: string): number =>
-      fs.openSync(path.join(base, name), fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
     const [root, drafts] = [open('project'), open('drafts')];
     const started = startRealRow(installation, { row: 'workspace', descriptors: { 4: root, 5: drafts } }, uid);
     fs.closeSync(root);
