@@ -45,7 +45,7 @@ function WishForm({ onMade }: { readonly onMade: (made: EnrolmentAnswer) => void
 
 function Command({ made }: { readonly made: EnrolmentAnswer }) {
   const { say } = usePage();
-  const command = `nessie-executor pair --origin ${location.origin} --request ${made.requestId} --challenge ${made.challenge}`;
+  const command = `nessie-executor pair --origin ${location.origin} --root FOLDER --request ${made.requestId} --challenge ${made.challenge}`;
   return (
     <div class="stack narrow">
       <h2>{say('enrol.run')}</h2>
