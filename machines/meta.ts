@@ -1,23 +1,26 @@
-/**
- * What a state permits: on the machine a request to a helper, named owner first; on the control plane an act of its own.
- * Whatever a state does not list may not be asked for while it stands.
- */
-export type Permit =
+/** Requests to a helper, by the names of helpers/protocol/registry.ts, which a test compares. */
+export type HelperRequest =
   | 'keystore.generate'
   | 'keystore.sign'
   | 'keystore.erase'
-  | 'link.ask'
+  | 'link.call'
+  | 'link.open'
+  | 'link.send'
   | 'link.close'
   | 'workspace.operate'
-  | 'workspace.stop'
-  | 'workspace.outcome'
+  | 'workspace.difference'
+  | 'workspace.freeze'
+  | 'workspace.release'
+  | 'workspace.cancel'
   | 'promote.recover'
-  | 'supervisor.stop-guests'
-  | 'daemon.read-state'
-  | 'daemon.write-state'
-  | 'daemon.append-ledger'
-  | 'daemon.check-gate'
-  | 'daemon.release-lock'
+  | 'promote.apply'
+  | 'promote.cancel';
+
+/** What a daemon does itself. */
+export type DaemonAct = 'gate.check' | 'ledger.append' | 'ledger.read' | 'state.write' | 'lock.release' | 'guests.stop';
+
+/** What a control plane does itself. */
+export type ControlPlaneAct =
   | 'server.take-proof'
   | 'server.take-heartbeat'
   | 'server.resolve'
@@ -30,6 +33,9 @@ export type Permit =
   | 'server.activate'
   | 'server.make-promotion'
   | 'server.activate-revision';
+
+/** What a state permits; whatever it does not list may not be asked for while it stands. */
+export type Permit = HelperRequest | DaemonAct | ControlPlaneAct;
 
 /** Written on every state: what is true while it stands, and what may be asked for. STATES.md is printed from it. */
 export type StateMeta = { readonly holds: string; readonly permits: readonly Permit[] };

@@ -24,8 +24,8 @@ export function render(): string {
     '# States',
     '',
     'Generated from `machines/` by `npm run docs`; a stale one fails the check. What a state does not permit may not be asked for',
-    'while it stands, and an inner state permits what its outer states do as well. An event that leads nowhere is taken where it',
-    'stands: it changes data, is refused with a code, or is dropped by name.',
+    'while it stands; an inner state permits what its outer states do as well, and a command of a daemon is a machine of its own. An',
+    'event that leads nowhere is taken where it stands: it changes data, is refused with a code, or is dropped by name.',
     '',
     ...Object.keys(traced).map((id) => `- [${id}](#${id}): ${SUBJECTS[id] ?? ''}`),
   ];

@@ -53,7 +53,7 @@ export const executionMachine = execution.createMachine({
     received: {
       meta: {
         holds: 'The envelope is verified; no record names the command and the machine’s gate has not answered.',
-        permits: ['daemon.check-gate'],
+        permits: ['gate.check'],
       },
       invoke: {
         id: 'checkGate',
@@ -74,7 +74,7 @@ export const executionMachine = execution.createMachine({
         recording: {
           meta: {
             holds: 'The receipt `accepted` is being made durable.',
-            permits: ['daemon.append-ledger', 'keystore.sign'],
+            permits: ['ledger.append', 'keystore.sign'],
           },
           invoke: {
             id: 'recordAccepted',
@@ -102,7 +102,7 @@ export const executionMachine = execution.createMachine({
         checking: {
           meta: {
             holds: 'The machine’s gate is asked once more, at the moment of the step.',
-            permits: ['daemon.check-gate'],
+            permits: ['gate.check'],
           },
           invoke: {
             id: 'checkGateAgain',
@@ -122,7 +122,7 @@ export const executionMachine = execution.createMachine({
         recording: {
           meta: {
             holds: 'The receipt `started` is being made durable.',
-            permits: ['daemon.append-ledger', 'keystore.sign'],
+            permits: ['ledger.append', 'keystore.sign'],
           },
           invoke: {
             id: 'recordStarted',
@@ -147,7 +147,13 @@ export const executionMachine = execution.createMachine({
     executing: {
       meta: {
         holds: 'The start is recorded and the helper was asked, once: a side effect may exist.',
-        permits: ['workspace.operate'],
+        permits: [
+          'workspace.operate',
+          'workspace.difference',
+          'workspace.freeze',
+          'workspace.release',
+          'promote.apply',
+        ],
       },
       entry: { type: 'reportPhase', params: 'executing' },
       invoke: {
@@ -182,7 +188,7 @@ export const executionMachine = execution.createMachine({
           meta: {
             holds:
               'The helper was asked on its own lane to stop; the operation ends as it truly was, or is asked about when it does not end.',
-            permits: ['workspace.stop'],
+            permits: ['workspace.cancel', 'promote.cancel'],
           },
           invoke: {
             id: 'stopOperation',
@@ -197,8 +203,8 @@ export const executionMachine = execution.createMachine({
     },
     asking: {
       meta: {
-        holds: 'It had started and nobody watched its end; the helper is asked what became of it, and nothing is run.',
-        permits: ['workspace.outcome'],
+        holds: 'It had started and nobody watched its end; what is still known of it is asked, and nothing is run.',
+        permits: [],
       },
       invoke: {
         id: 'askOutcome',

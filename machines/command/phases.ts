@@ -29,14 +29,14 @@ import type {
 
 /** Which requests each actor of an execution makes; a state that invokes one must permit them. */
 export const executionRequests = {
-  checkGate: ['daemon.check-gate'],
-  recordPhase: ['daemon.append-ledger', 'keystore.sign'],
-  runOperation: ['workspace.operate'],
-  stopOperation: ['workspace.stop'],
-  askOutcome: ['workspace.outcome'],
-  recordResult: ['daemon.append-ledger', 'keystore.sign'],
-  deliverResult: ['link.ask'],
-  recordReplacement: ['daemon.append-ledger', 'keystore.sign'],
+  checkGate: ['gate.check'],
+  recordPhase: ['ledger.append', 'keystore.sign'],
+  runOperation: ['workspace.operate', 'workspace.difference', 'workspace.freeze', 'workspace.release', 'promote.apply'],
+  stopOperation: ['workspace.cancel', 'promote.cancel'],
+  askOutcome: [],
+  recordResult: ['ledger.append', 'keystore.sign'],
+  deliverResult: ['link.send'],
+  recordReplacement: ['ledger.append', 'keystore.sign'],
 } as const satisfies Record<string, readonly Permit[]>;
 
 const nothing = { code: null, resultDigest: null };

@@ -6,7 +6,7 @@ export const resultPending = execution.createStateConfig({
   initial: 'recording',
   states: {
     recording: {
-      meta: { holds: 'The ending is being made durable.', permits: ['daemon.append-ledger', 'keystore.sign'] },
+      meta: { holds: 'The ending is being made durable.', permits: ['ledger.append', 'keystore.sign'] },
       invoke: {
         id: 'recordResult',
         src: 'recordResult',
@@ -26,7 +26,7 @@ export const resultPending = execution.createStateConfig({
       always: { guard: 'isConnected', target: 'delivering' },
     },
     delivering: {
-      meta: { holds: 'The ending was sent and is not answered.', permits: ['link.ask'] },
+      meta: { holds: 'The ending was sent and is not answered.', permits: ['link.send'] },
       invoke: {
         id: 'deliverResult',
         src: 'deliverResult',
@@ -50,7 +50,7 @@ export const resultPending = execution.createStateConfig({
     replacing: {
       meta: {
         holds: 'The control plane refused the ending; the refusal record that stands in for it is being made durable.',
-        permits: ['daemon.append-ledger', 'keystore.sign'],
+        permits: ['ledger.append', 'keystore.sign'],
       },
       invoke: {
         id: 'recordReplacement',

@@ -25,14 +25,14 @@ import type {
   StopGuests,
 } from './types.ts';
 
-/** Which requests each actor of a daemon makes itself; a state that invokes one must permit them. Executions have their own list. */
+/** Which requests each actor of a daemon makes itself; a state that invokes one must permit them. A command permits for itself. */
 export const daemonRequests = {
   recoverPromotion: ['promote.recover'],
-  openLedger: ['daemon.read-state', 'daemon.append-ledger'],
-  connect: ['link.ask', 'keystore.sign'],
-  stopGuests: ['supervisor.stop-guests'],
-  reportFault: ['link.ask', 'link.close', 'keystore.sign'],
-  releaseLease: ['link.ask', 'link.close', 'daemon.release-lock'],
+  openLedger: ['ledger.read', 'ledger.append'],
+  connect: ['link.open', 'link.send', 'keystore.sign'],
+  stopGuests: ['guests.stop'],
+  reportFault: ['link.send', 'link.close', 'keystore.sign'],
+  releaseLease: ['link.send', 'link.close', 'lock.release'],
   execution: [],
 } as const satisfies Record<string, readonly Permit[]>;
 
@@ -237,7 +237,7 @@ export const refusesWork = [
 export const heard = daemon.createStateConfig({
   meta: {
     holds: 'A valid control answer came within the last three seconds; a command that has its turn may start.',
-    permits: ['link.ask', 'keystore.sign'],
+    permits: ['link.send', 'keystore.sign'],
   },
   after: { controlSilence: { target: 'unheard' } },
   on: {
@@ -257,7 +257,7 @@ export const heard = daemon.createStateConfig({
 export const unheard = daemon.createStateConfig({
   meta: {
     holds: 'No valid control answer came for three seconds; what runs goes on and nothing starts.',
-    permits: ['link.ask', 'keystore.sign'],
+    permits: ['link.send', 'keystore.sign'],
   },
   after: { controlDeadline: { target: '#daemon.fenced', actions: stopAll } },
   on: {

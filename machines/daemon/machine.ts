@@ -75,7 +75,7 @@ export const daemonMachine = daemon.createMachine({
         reading: {
           meta: {
             holds: 'The person’s tree is the old or the approved one; the ledger is being read whole.',
-            permits: ['daemon.read-state', 'daemon.append-ledger'],
+            permits: ['ledger.read', 'ledger.append'],
           },
           invoke: {
             id: 'openLedger',
@@ -101,7 +101,7 @@ export const daemonMachine = daemon.createMachine({
         handshaking: {
           meta: {
             holds: 'One handshake is open: a fresh challenge is signed together with the ledger’s head.',
-            permits: ['link.ask', 'keystore.sign'],
+            permits: ['link.open', 'link.send', 'keystore.sign'],
           },
           invoke: {
             id: 'connect',
@@ -136,13 +136,7 @@ export const daemonMachine = daemon.createMachine({
     online: {
       meta: {
         holds: 'One connection of the current epoch stands; delivered work becomes commands.',
-        permits: [
-          'daemon.check-gate',
-          'daemon.append-ledger',
-          'workspace.operate',
-          'workspace.stop',
-          'workspace.outcome',
-        ],
+        permits: [],
       },
       on: { ...connectionEnds, 'work.received': takesWork },
       initial: 'heard',
@@ -151,13 +145,7 @@ export const daemonMachine = daemon.createMachine({
     draining: {
       meta: {
         holds: 'One connection stands; held commands finish and report, nothing new is taken (N-204).',
-        permits: [
-          'daemon.check-gate',
-          'daemon.append-ledger',
-          'workspace.operate',
-          'workspace.stop',
-          'workspace.outcome',
-        ],
+        permits: [],
       },
       on: { ...connectionEnds, 'work.received': refusesWork },
       initial: 'heard',
@@ -167,7 +155,7 @@ export const daemonMachine = daemon.createMachine({
       meta: {
         holds:
           'The connection is over by the control plane’s will or by its silence; every guest stops before the next handshake.',
-        permits: ['supervisor.stop-guests', 'link.close'],
+        permits: ['guests.stop', 'link.close'],
       },
       entry: fence,
       invoke: {
@@ -181,7 +169,7 @@ export const daemonMachine = daemon.createMachine({
     error: {
       meta: {
         holds: 'Local state or a role cannot be believed: nothing is accepted until a person ran `repair`.',
-        permits: ['link.ask', 'link.close', 'keystore.sign'],
+        permits: ['link.send', 'link.close', 'keystore.sign'],
       },
       entry: [fence, stopAll],
       invoke: {

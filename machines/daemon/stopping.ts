@@ -18,7 +18,7 @@ export const stopping = daemon.createStateConfig({
       meta: {
         holds:
           'Every guest session was asked to end; this waits as long as one takes, since a forced end leaves what nobody cleans up.',
-        permits: ['supervisor.stop-guests'],
+        permits: ['guests.stop'],
       },
       invoke: {
         id: 'stopLastGuests',
@@ -34,7 +34,7 @@ export const stopping = daemon.createStateConfig({
     settling: {
       meta: {
         holds: 'No guest runs; held commands record how they ended, those without a connection keep it in the ledger.',
-        permits: ['daemon.append-ledger', 'keystore.sign', 'workspace.stop'],
+        permits: [],
       },
       always: { guard: 'isEmpty', target: 'releasing' },
       after: { settleBudget: { target: 'releasing' } },
@@ -42,7 +42,7 @@ export const stopping = daemon.createStateConfig({
     releasing: {
       meta: {
         holds: 'Goodbye is said where a connection stands; ledger and lock are let go.',
-        permits: ['link.ask', 'link.close', 'daemon.release-lock'],
+        permits: ['link.send', 'link.close', 'lock.release'],
       },
       invoke: {
         id: 'releaseLease',

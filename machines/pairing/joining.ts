@@ -58,7 +58,7 @@ export const joiningMachine = joining.createMachine({
       },
     },
     persisting: {
-      meta: { holds: 'The signed bytes are being made durable; nothing was sent.', permits: ['daemon.write-state'] },
+      meta: { holds: 'The signed bytes are being made durable; nothing was sent.', permits: ['state.write'] },
       invoke: {
         id: 'persistRequest',
         src: 'persistRequest',
@@ -71,7 +71,7 @@ export const joiningMachine = joining.createMachine({
       },
     },
     sending: {
-      meta: { holds: 'The persisted bytes are sent; no answer is known.', permits: ['link.ask'] },
+      meta: { holds: 'The persisted bytes are sent; no answer is known.', permits: ['link.call'] },
       invoke: {
         id: 'sendRequest',
         src: 'sendRequest',
@@ -100,7 +100,7 @@ export const joiningMachine = joining.createMachine({
     settling: {
       meta: {
         holds: 'The time of the offer passed; the control plane is asked whether it was confirmed before that.',
-        permits: ['link.ask', 'keystore.sign'],
+        permits: ['link.call', 'keystore.sign'],
       },
       invoke: {
         id: 'askLastStanding',
@@ -129,7 +129,7 @@ export const joiningMachine = joining.createMachine({
     telling: {
       meta: {
         holds: 'The person here ended it; the control plane is told, and forgets it by itself where that fails.',
-        permits: ['link.ask', 'keystore.sign'],
+        permits: ['link.call', 'keystore.sign'],
       },
       invoke: {
         id: 'sendEnding',
@@ -142,7 +142,7 @@ export const joiningMachine = joining.createMachine({
     saving: {
       meta: {
         holds: 'Both sides confirmed; paired state and the pinned command key are being made durable.',
-        permits: ['daemon.write-state'],
+        permits: ['state.write'],
       },
       invoke: {
         id: 'savePairing',
@@ -164,7 +164,7 @@ export const joiningMachine = joining.createMachine({
     clearing: {
       meta: {
         holds: 'It is settled how this ends; the pending record goes, and with it the key unless it is paired.',
-        permits: ['daemon.write-state', 'keystore.erase'],
+        permits: ['state.write', 'keystore.erase'],
       },
       invoke: {
         id: 'dropRequest',

@@ -12,7 +12,7 @@ export const offered = joining.createStateConfig({
     asking: {
       meta: {
         holds: 'One question is open: how far is the person on the page.',
-        permits: ['link.ask', 'keystore.sign'],
+        permits: ['link.call', 'keystore.sign'],
       },
       invoke: {
         id: 'askStanding',
@@ -39,7 +39,7 @@ export const offered = joining.createStateConfig({
     refetching: {
       meta: {
         holds: 'The person confirmed what was shown; the claim is fetched again before anything is signed.',
-        permits: ['link.ask', 'keystore.sign'],
+        permits: ['link.call', 'keystore.sign'],
       },
       invoke: {
         id: 'fetchClaim',
@@ -61,7 +61,7 @@ export const offered = joining.createStateConfig({
     confirming: {
       meta: {
         holds: 'The digest of exactly the shown claim is signed and sent; whether it counted is not known.',
-        permits: ['link.ask', 'keystore.sign'],
+        permits: ['link.call', 'keystore.sign'],
       },
       invoke: {
         id: 'sendConfirmation',

@@ -31,13 +31,13 @@ import type { Refused } from '../values.ts';
 /** Which requests each actor of a joining makes; a state that invokes one must permit them. */
 export const joiningRequests = {
   prepareRequest: ['keystore.generate', 'keystore.sign'],
-  persistRequest: ['daemon.write-state'],
-  sendRequest: ['link.ask'],
-  askStanding: ['link.ask', 'keystore.sign'],
-  sendConfirmation: ['link.ask', 'keystore.sign'],
-  sendEnding: ['link.ask', 'keystore.sign'],
-  savePairing: ['daemon.write-state'],
-  dropRequest: ['daemon.write-state', 'keystore.erase'],
+  persistRequest: ['state.write'],
+  sendRequest: ['link.call'],
+  askStanding: ['link.call', 'keystore.sign'],
+  sendConfirmation: ['link.call', 'keystore.sign'],
+  sendEnding: ['link.call', 'keystore.sign'],
+  savePairing: ['state.write'],
+  dropRequest: ['state.write', 'keystore.erase'],
 } as const satisfies Record<string, readonly Permit[]>;
 
 /** What a state reached only with it must have; its absence is a bug of the machine. */

@@ -7,6 +7,7 @@ import { executionRequests } from '../../machines/command/phases.ts';
 import { daemonRequests } from '../../machines/daemon/connection.ts';
 import type { Permit } from '../../machines/meta.ts';
 import { metaOf } from '../../helpers/build/states.ts';
+import { registry } from '../../helpers/protocol/registry.ts';
 import { joiningRequests } from '../../machines/pairing/standing.ts';
 import { traced } from '../../machines/registry.ts';
 import { goldens } from './scenarios/index.ts';
@@ -27,9 +28,13 @@ function permitsOf(node: AnyStateNode): readonly Permit[] {
 /** What would touch the machine's tree, or let work near it. */
 const PRIVILEGED: readonly Permit[] = [
   'workspace.operate',
-  'workspace.stop',
-  'workspace.outcome',
+  'workspace.difference',
+  'workspace.freeze',
+  'workspace.release',
+  'workspace.cancel',
   'promote.recover',
+  'promote.apply',
+  'promote.cancel',
   'server.resolve',
   'server.lease',
   'server.take-receipt',
@@ -110,6 +115,20 @@ for (const [id, scenarios] of Object.entries(goldens)) {
   });
 }
 
+describe('what states permit', () => {
+  it('is a request that a helper answers, or an act of the daemon or the control plane itself', () => {
+    const own = ['gate.check', 'ledger.append', 'ledger.read', 'state.write', 'lock.release', 'guests.stop'];
+    for (const { machine } of Object.values(traced)) {
+      for (const node of statesOf(machine)) {
+        for (const permit of metaOf(node).permits) {
+          if (permit.startsWith('server.') || own.includes(permit)) continue;
+          assert.ok(Object.hasOwn(registry, permit), `${node.id} permits ${permit}`);
+        }
+      }
+    }
+  });
+});
+
 describe('before a pairing is verified', () => {
   it('no state of either side permits what touches the tree or lets work near it', () => {
     const early = [
@@ -129,7 +148,7 @@ describe('before a pairing is verified', () => {
   it('nothing may be sent before the request is durable', () => {
     for (const key of ['starting', 'preparing', 'persisting']) {
       const node = traced['joining']!.machine.states[key]!;
-      assert.ok(!metaOf(node).permits.includes('link.ask'), key);
+      assert.ok(!metaOf(node).permits.includes('link.call'), key);
     }
   });
 });
