@@ -205,7 +205,7 @@ export interface Enrolment {
   readonly pairing: PairingId;
   readonly executor: ExecutorId;
   readonly requestId: string;
-  /** 32 bytes, 64 hexadecimal digits. */
+  /** 32 bytes as 43 characters of base64url. */
   readonly challenge: string;
   readonly expiresAt: number;
 }
@@ -264,7 +264,7 @@ export async function issueEnrolment(context: Context, by: SignedIn, wish: Desti
     pairing: id,
     executor,
     requestId,
-    challenge: challenge.toString('hex'),
+    challenge: challenge.toString('base64url'),
     expiresAt: row.expiresAt,
   };
 }

@@ -151,8 +151,8 @@ function pageRoutes(app: App, context: Context): void {
             pairing: pairingIdSchema,
             executor: executorIdSchema,
             requestId: z.string(),
-            /** 32 bytes as 64 hexadecimal digits; shown once. */
-            challenge: digestTextSchema,
+            /** 32 bytes as base64url; shown once. */
+            challenge: z.base64url().length(43),
             expiresAt: timeSchema,
           }),
         },

@@ -20,7 +20,7 @@ describe('enrolment', () => {
   };
   const machineFor = (requestId: string): PairingMachine =>
     Object.assign(new PairingMachine(plane.origin, plane.clock), { requestId });
-  const challengeOf = (enrolment: { challenge: string }) => Buffer.from(enrolment.challenge, 'hex');
+  const challengeOf = (enrolment: { challenge: string }) => Buffer.from(enrolment.challenge, 'base64url');
 
   it('a machine proves its key over the challenge, a person confirms its fingerprint, and only then it is known', async () => {
     const enrolment = await issue();
