@@ -1,7 +1,9 @@
 /*
  * `audit`: what each process can really do, from the kernel's own view and by trying, held against the table.
  */
-import { copyForOtherUsers, readInstallation } from '../../helpers/runtime/installation.ts';
+import fs from 'node:fs';
+import path from 'node:path';
+import { copyForOtherUsers, readInstallation, verifyFiles } from '../../helpers/runtime/installation.ts';
 import type { Installation } from '../../helpers/runtime/installation.ts';
 import { inspectTree } from '../../helpers/runtime/inspect.ts';
 import type { Inspection } from '../../helpers/runtime/inspect.ts';
@@ -16,9 +18,10 @@ import { installationFolder } from './supervised.ts';
 import { columns, say, sayJson, styled, withProgress } from './terminal.ts';
 import type { Terminal } from './terminal.ts';
 
-/** The installation as rows of this user see it: under root a copy that every uid can read. */
+/** The installation as rows of this user see it: under root a copy that every uid can read. Throws InstallationError for a file that is not as built. */
 export function installationOfRows(): Installation {
   const built = readInstallation(installationFolder());
+  verifyFiles(built, [...built.hashes.keys()]);
   return process.getuid?.() === 0 ? copyForOtherUsers(built) : built;
 }
 
@@ -26,6 +29,9 @@ export function installationOfRows(): Installation {
 export async function audit(terminal: Terminal, places: Places, isJson: boolean): Promise<void> {
   const configuration = requireSetUp(places);
   const installation = installationOfRows();
+  if (!fs.existsSync(path.join(places.stateDir, 'drafts'))) {
+    throw new CliFailure('refused', 'the folders of the rows are made when the daemon first starts; start it once');
+  }
   const tree = (await isDaemonUp(places.stateDir)) ? inspectTree(installation, configuration) : undefined;
   const twins = await withProgress(
     terminal,

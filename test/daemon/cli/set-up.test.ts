@@ -29,6 +29,8 @@ const paired = {
   rootIdentity: Buffer.alloc(32, 2),
 } as unknown as PairedState;
 
+const rules = (own: string[] = [], home?: string, wholeHome = false) => ({ own, home, wholeHome });
+
 describe('set-up', () => {
   let folder: string;
   let root: string;
@@ -39,12 +41,6 @@ describe('set-up', () => {
     fs.mkdirSync(path.join(root, 'below'), { recursive: true });
   });
   afterEach(() => fs.rmSync(folder, { recursive: true }));
-
-  const rules = (own: string[] = [], home: string | undefined = undefined, wholeHome = false) => ({
-    own,
-    home,
-    wholeHome,
-  });
 
   describe('the choice of a root', () => {
     it('a plain folder is taken, one behind a link is stored resolved', () => {
