@@ -11,9 +11,6 @@ export interface FileDigest {
   readonly bytes: number;
 }
 
-/** SHA-256 of no bytes at all, 64 hexadecimal digits. */
-export const EMPTY_SHA256 = createHash('sha256').digest('hex');
-
 /**
  * Hashes an open file from its beginning to its end, without moving its offset. `onChunk` sees each piece before the next
  * is read, for a copy or for a caller that ends the work by throwing; the piece's memory is used again afterwards.

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 
+import type { OperationSuccess } from '../../../helpers/protocol/operations.ts';
 import { Bench, newRun, sha256 } from './bench.ts';
 
 const timed = async (where: Bench): Promise<number> => {
@@ -32,7 +33,7 @@ describe('workspace at size', () => {
     const names: string[] = [];
     let cursor: string | undefined;
     do {
-      const page: Awaited<ReturnType<typeof bench.done<'file.list'>>> = await bench.done(
+      const page: OperationSuccess<'file.list'> = await bench.done(
         'file.list',
         cursor ? { path: 'many', cursor } : { path: 'many' },
       );
@@ -55,7 +56,7 @@ describe('workspace at size', () => {
     let count = 0;
     let cursor: string | undefined;
     do {
-      const page: Awaited<ReturnType<typeof bench.done<'file.list'>>> = await bench.done(
+      const page: OperationSuccess<'file.list'> = await bench.done(
         'file.list',
         cursor ? { path: 'dir', cursor } : { path: 'dir' },
       );

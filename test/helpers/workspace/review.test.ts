@@ -4,6 +4,7 @@ import fs from 'node:fs';
 import nacl from 'tweetnacl';
 
 import { manifestDigest, parseManifest, type Manifest } from '../../../helpers/files/manifest.ts';
+import type { OperationSuccess } from '../../../helpers/protocol/operations.ts';
 import { Bench, newRun, sha256 } from './bench.ts';
 
 describe('workspace.review and the difference', () => {
@@ -79,7 +80,7 @@ describe('workspace.review and the difference', () => {
     const digests = new Set<string>();
     let cursor: string | undefined = '0';
     while (cursor !== undefined) {
-      const page: Awaited<ReturnType<typeof bench.done<'workspace.review'>>> = await bench.done('workspace.review', {
+      const page: OperationSuccess<'workspace.review'> = await bench.done('workspace.review', {
         cursor,
       });
       seen.push(...page.changes.map(({ path }) => path));
@@ -103,10 +104,7 @@ describe('workspace.review and the difference', () => {
       let offset: number | undefined = 0;
       while (offset !== undefined) {
         const args = { manifestDigest: digest, recipientKey, part, offset };
-        const piece: Awaited<ReturnType<typeof bench.done<'review.difference'>>> = await bench.done(
-          'review.difference',
-          args,
-        );
+        const piece: OperationSuccess<'review.difference'> = await bench.done('review.difference', args);
         const [sealed, nonce, sender] = [piece.sealed, piece.nonce, piece.senderKey].map((text) =>
           Buffer.from(text, 'base64'),
         );
