@@ -136,17 +136,17 @@ describe('workspace.review and the difference', () => {
     it('both sides of every change hash to what the manifest says', async () => {
       let sides = 0;
       for (const [index, change] of manifest.changes.entries()) {
-        for (const of of ['before', 'after'] as const) {
-          const side = change.type === 'file' ? change[of] : null;
+        for (const which of ['before', 'after'] as const) {
+          const side = change.type === 'file' ? change[which] : null;
           if (side) {
-            const content = await readPart(digest, { of, change: index });
-            assert.deepEqual([content.length, sha256(content)], [side.bytes, side.sha256], `${of} ${change.path}`);
+            const content = await readPart(digest, { of: which, change: index });
+            assert.deepEqual([content.length, sha256(content)], [side.bytes, side.sha256], `${which} ${change.path}`);
             sides += 1;
           } else {
             await bench.fails('WORKSPACE_UNAVAILABLE', 'review.difference', {
               manifestDigest: digest,
               recipientKey,
-              part: { of, change: index },
+              part: { of: which, change: index },
             });
           }
         }
