@@ -68,7 +68,7 @@ function addPair(program: Command, selected: () => Places): void {
     .addHelpText(
       'after',
       examples(
-        'pair --origin https://control.example --root ~/work/project',
+        'pair --origin https://control.example --root ~/project',
         'pair --origin https://control.example --root /srv/app --ca ca.pem',
       ),
     )
@@ -142,12 +142,7 @@ function addPolicy(program: Command, selected: () => Places): void {
   const policy = program.command('policy').description('show and change what this machine is willing to do');
   policy.addHelpText(
     'after',
-    examples(
-      'policy show',
-      'policy deny file.delete file.chmod',
-      'policy promotion machine',
-      'policy root ~/work/other',
-    ),
+    examples('policy show', 'policy deny file.delete file.chmod', 'policy promotion machine', 'policy root ~/other'),
   );
   json(policy.command('show').description('print every operation with its verdict, and the other rules')).action(
     async (options: { json: boolean }) =>

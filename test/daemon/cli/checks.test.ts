@@ -34,6 +34,9 @@ describe('what an owner can check', function () {
   }
   const places = () => placesIn(path.join(folder, 'executor'));
 
+  const setUp = () =>
+    writeSetUp({ places: places(), origin: 'https://127.0.0.1:1', root: path.join(folder, 'project') });
+
   describe('receipts', () => {
     it('one command verifies an export without a network, and names the entry that was altered', async () => {
       const sides = { machine: makeSide(), control: makeSide() };
@@ -64,9 +67,6 @@ describe('what an owner can check', function () {
   });
 
   describe('doctor', () => {
-    const setUp = () =>
-      writeSetUp({ places: places(), origin: 'https://127.0.0.1:1', root: path.join(folder, 'project') });
-
     it('nothing set up is said with the command that sets up', async () => {
       const findings = await doctor();
       for (const check of ['configuration', 'policy'])

@@ -87,22 +87,22 @@ describe('set-up', () => {
   describe('places', () => {
     it('are the system’s under root, the user’s otherwise, and one folder where asked for', () => {
       assert.equal(placesOf('default', {}, 0).stateDir, '/var/lib/nessie-executor/executors/default');
-      const own = placesOf('work', { HOME: '/home/me' }, 1000);
+      const own = placesOf('work', { HOME: '/homes/me' }, 1000);
       assert.deepEqual(
         [own.stateDir, own.ownerDir],
-        ['/home/me/.local/state/nessie-executor/work', '/home/me/.config/nessie-executor/work/owner'],
+        ['/homes/me/.local/state/nessie-executor/work', '/homes/me/.config/nessie-executor/work/owner'],
       );
-      const set = placesOf('work', { HOME: '/home/me', XDG_STATE_HOME: '/s', XDG_CONFIG_HOME: 'relative' }, 1000);
+      const set = placesOf('work', { HOME: '/homes/me', XDG_STATE_HOME: '/s', XDG_CONFIG_HOME: 'relative' }, 1000);
       assert.deepEqual(
         [set.stateDir, set.configDir],
-        ['/s/nessie-executor/work', '/home/me/.config/nessie-executor/work'],
+        ['/s/nessie-executor/work', '/homes/me/.config/nessie-executor/work'],
       );
       assert.equal(placesIn(folder).stateDir, path.join(folder, 'state'));
     });
 
     it('a name that could leave the folder is refused', () => {
       for (const name of ['', '..', '../x', 'a/b', 'A', '-x', 'x'.repeat(33), 'x\n']) {
-        assert.throws(() => placesOf(name, { HOME: '/home/me' }, 1000), CliFailure, name);
+        assert.throws(() => placesOf(name, { HOME: '/homes/me' }, 1000), CliFailure, name);
       }
     });
 
