@@ -138,6 +138,7 @@ describe('launch', () => {
     assert.equal(await ask(started, 'socket 2 1 0'), 'EACCES');
     assert.equal(await ask(started, 'socket 16 3 0'), 'EACCES');
     assert.equal(await ask(started, 'memfd_create 0 0'), 'EPERM');
+    assert.equal(await ask(started, 'io_uring_setup 1 0'), 'ENOSYS');
     assert.equal(await ask(started, 'fchmod 5 448'), 'EPERM');
     assert.equal(await ask(started, 'setresuid 0 0 0'), 'EPERM');
     // not refused: the filter lets it through, so the kernel's own answer for a bad address comes
@@ -147,7 +148,7 @@ describe('launch', () => {
       'ptrace 0 0 0 0',
       'bpf 0 0 0',
       'mount 0 0 0 0 0',
-      'io_uring_setup 1 0',
+      'io_uring_enter 0 0 0 0 0',
       'kexec_load 0 0 0 0',
       'unshare 0',
     ]) {

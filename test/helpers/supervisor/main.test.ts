@@ -107,7 +107,7 @@ describe('the supervisor', () => {
       105,
       'ended',
     ]);
-    tree.send('to workspace call io_uring_setup');
+    tree.send('to workspace call perf_event_open');
     const violation = await tree.reported('workspace ended', ended('workspace'));
     assert.deepEqual(violation.report === 'ended' && [violation.meaning, violation.signal, violation.next], [
       'policy violation',
