@@ -26,6 +26,7 @@ import type { KeyStoreClient } from '../actors/key-store.ts';
 import type { LinkClient } from '../actors/link.ts';
 import { decode, encode } from '../helpers/protocol/codec.ts';
 import { canonicalBytes } from '../helpers/protocol/descriptor.ts';
+import { pairingIdSchema } from '../helpers/protocol/ids.ts';
 import type { PairingId } from '../helpers/protocol/ids.ts';
 import { admitKey, sha256 } from '../helpers/protocol/signed.ts';
 import type { Claim } from '../helpers/protocol/statements.ts';
@@ -93,7 +94,7 @@ export class Joining {
         persistRequest: fromPromise<PersistRequest['output'], PersistRequest['input']>(() => this.#persist()),
         sendRequest: fromPromise<SendRequest['output'], SendRequest['input']>(() => this.#send()),
         askStanding: fromPromise<AskStanding['output'], AskStanding['input']>(({ input }) =>
-          this.#ask(input.pairingId as PairingId),
+          this.#ask(pairingIdSchema.parse(input.pairingId)),
         ),
         sendConfirmation: fromPromise<SendConfirmation['output'], SendConfirmation['input']>(({ input }) =>
           this.#confirm(input),
@@ -189,7 +190,7 @@ export class Joining {
     return this.#refusable(async () => {
       const fields = {
         at: Date.now(),
-        pairing: pairingId as PairingId,
+        pairing: pairingIdSchema.parse(pairingId),
         claimDigest: Buffer.from(claimDigest, 'hex'),
         answer: 'confirm' as const,
       };
@@ -202,7 +203,7 @@ export class Joining {
 
   async #end({ pairingId, ending }: SendEnding['input']): Promise<SendEnding['output']> {
     const at = Date.now();
-    const pairing = pairingId as PairingId;
+    const pairing = pairingIdSchema.parse(pairingId);
     if (ending === 'reject' && this.claim) {
       const fields = { at, pairing, claimDigest: claimDigestOf(this.claim), answer: 'reject' as const };
       const confirm = await signStatement(this.#parts.keyStore(), 'machine.pair-confirm', fields, {

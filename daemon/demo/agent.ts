@@ -41,6 +41,11 @@ export class Agent {
     return { failed: answer.isError === true, text };
   }
 
+  /** Goes away and leaves the session, whose run ends by itself after half an hour of silence. */
+  async disconnect(): Promise<void> {
+    await this.#client.close();
+  }
+
   /** Ends the session, and with it the run that it opened. */
   async close(): Promise<void> {
     await this.#transport.terminateSession();

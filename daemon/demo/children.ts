@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
+import { createServer } from 'node:net';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 
@@ -51,6 +52,7 @@ export async function startServer(dist: string, folder: string, port: number): P
     later(START_MS, 'the control plane did not listen in time'),
   ]);
   ended.catch(() => undefined);
+  // The control plane's own first line, in the form that server/serve.ts states.
   const { listening, setup } = JSON.parse(line) as { listening: string; setup: string | null };
   return { process: child, origin: listening, setup };
 }
@@ -106,4 +108,18 @@ async function firstLine(child: ChildProcess): Promise<string> {
 
 function later(ms: number, what: string): Promise<never> {
   return new Promise((_, reject) => setTimeout(() => reject(new ChildFailed(what)), ms).unref());
+}
+
+/** A loopback port that nobody uses now. */
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer();
+    probe.once('error', reject);
+    probe.listen(0, '127.0.0.1', () => {
+      const address = probe.address();
+      probe.close(() =>
+        typeof address === 'object' && address ? resolve(address.port) : reject(new Error('no free port')),
+      );
+    });
+  });
 }

@@ -79,6 +79,7 @@ export class Person {
       // The caller names the answer of the route that it calls; a wrong name fails at its first use.
       return answer as Answer;
     }
+    // Every error of the control plane has this form; anything else reads as unknown.
     const { code = 'UNKNOWN', message = '' } = answer as { code?: string; message?: string };
     throw new PageRefused(response.status, code, message);
   }

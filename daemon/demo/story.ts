@@ -13,7 +13,7 @@ import { placesIn } from '../cli/places.ts';
 import type { Places } from '../cli/places.ts';
 import { writeSetUp } from '../cli/set-up.ts';
 import { Agent } from './agent.ts';
-import { startExecutor, startServer, stopChild, until } from './children.ts';
+import { freePort, startExecutor, startServer, stopChild, until } from './children.ts';
 import type { RunningServer } from './children.ts';
 import { Person } from './person.ts';
 import { confirmDescriptor, giveAccess, pair } from './settle.ts';
@@ -254,6 +254,7 @@ export class Story {
       [path.join(this.#dist, 'cli.mjs'), '--in', path.join(this.#folder, 'executor'), 'audit', '--json'],
       { maxBuffer: 16_777_216 },
     );
+    // The form of `audit --json`.
     const { differences } = JSON.parse(stdout) as { differences: unknown[] };
     assert.deepEqual(differences, []);
     return 'no difference';
@@ -295,18 +296,4 @@ export class Story {
     assert.ok(!answer.failed, `${name} failed: ${answer.text}`);
     return answer.text;
   }
-}
-
-async function freePort(): Promise<number> {
-  const { createServer } = await import('node:net');
-  return new Promise((resolve, reject) => {
-    const probe = createServer();
-    probe.once('error', reject);
-    probe.listen(0, '127.0.0.1', () => {
-      const address = probe.address();
-      probe.close(() =>
-        typeof address === 'object' && address ? resolve(address.port) : reject(new Error('no free port')),
-      );
-    });
-  });
 }
