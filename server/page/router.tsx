@@ -100,6 +100,8 @@ export function RouterProvider({ children }: { readonly children: ComponentChild
         if (how === 'push') history.pushState(null, '', next);
         else history.replaceState(null, '', next);
         setAddress({ address: next, moved: true });
+        // On narrow windows the view scrolls inside its frame.
+        document.querySelector('main')?.scrollTo(0, 0);
         scrollTo(0, 0);
       },
     };

@@ -137,10 +137,14 @@ export function CopyBlock({ text, label }: { readonly text: string; readonly lab
   };
   return (
     <div class="copy">
-      <pre ref={block} tabIndex={0} role="region" aria-label={label}>
+      <pre ref={block} tabIndex={0} role="group" aria-label={label}>
         {text}
       </pre>
-      <Button kind="quiet" onPress={copy} label={say('copy.label', { what: label })}>
+      <Button
+        kind="quiet"
+        onPress={copy}
+        label={say('copy.label', { action: say(copied ? 'copy.copied' : 'copy.copy'), what: label })}
+      >
         {say(copied ? 'copy.copied' : 'copy.copy')}
       </Button>
     </div>

@@ -25,7 +25,7 @@ export function Mark() {
   return (
     <svg class="mark" viewBox="0 0 32 24" width="32" height="24" fill="none" aria-hidden="true" focusable="false">
       <path
-        d="M5 17V8.5A3.5 3.5 0 0 1 8.5 5H11M5 17v-1M13 17a4.5 4.5 0 0 1 9 0M24 17a2.6 2.6 0 0 1 5 0"
+        d="M3 8.2C3.3 5.8 5.2 4.3 7.1 4.8 9.3 5.3 9.5 7.4 9.5 9V17M13 17a4.5 4.5 0 0 1 9 0M25 17a2.25 2.25 0 0 1 4.5 0"
         stroke="currentColor"
         stroke-width="2.6"
         stroke-linecap="round"

@@ -101,7 +101,7 @@ function Shown({ compared, path }: { readonly compared: Compared; readonly path:
           <p>{say('difference.unseen')}</p>
         </Notice>
       )}
-      <div class="table-wrap" tabIndex={0} role="region" aria-label={say('difference.of', { path })}>
+      <div class="table-wrap" tabIndex={0} role="group" aria-label={say('difference.of', { path })}>
         <table class="lines">
           <caption class="only-heard">{say('difference.of', { path })}</caption>
           <thead class="only-heard">

@@ -109,7 +109,7 @@ function Differences({
 }) {
   const { say } = usePage();
   return (
-    <div class="table-wrap" tabIndex={0} role="region" aria-labelledby="differences">
+    <div class="table-wrap" tabIndex={0} role="group" aria-labelledby="differences">
       <table class="facts-table">
         <thead>
           <tr>

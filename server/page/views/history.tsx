@@ -34,37 +34,23 @@ export function History() {
 function Entries({ entries }: { readonly entries: AuditAnswer['entries'] }) {
   const { say } = usePage();
   return (
-    <div class="table-wrap" tabIndex={0} role="region" aria-label={say('history.title')}>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">{say('history.number')}</th>
-            <th scope="col">{say('history.when')}</th>
-            <th scope="col">{say('history.what')}</th>
-            <th scope="col">{say('history.who')}</th>
-            <th scope="col">{say('run.machine')}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {entries.map((entry) => (
-            <tr key={entry.sequence}>
-              <td class="digits">{entry.sequence}</td>
-              <td>
-                <Moment at={entry.at} />
-              </td>
-              <th scope="row">
-                <code>{entry.action}</code> <span class="hint">{entry.outcome}</span>
-                {entry.reason !== null && <code class="quiet-code">{entry.reason}</code>}
-              </th>
-              <td>
-                {[entry.personName, entry.agentName, entry.assistant].filter((name) => name !== null).join(', ') ||
-                  say('history.nobody')}
-              </td>
-              <td>{entry.label}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <ol class="rows" aria-label={say('history.title')} reversed>
+      {entries.map((entry) => {
+        const who = [entry.personName, entry.agentName, entry.assistant].filter((name) => name !== null).join(', ');
+        return (
+          <li key={entry.sequence} class="entry">
+            <span class="digits hint">{entry.sequence}</span>
+            <p>
+              <code>{entry.action}</code> {entry.outcome !== 'done' && <span class="flag">{entry.outcome}</span>}
+              {entry.reason !== null && <code class="quiet-code"> {entry.reason}</code>}
+            </p>
+            <p class="hint">
+              {who === '' ? say('history.nobody') : who}
+              {entry.label !== null && ` · ${entry.label}`} · <Moment at={entry.at} />
+            </p>
+          </li>
+        );
+      })}
+    </ol>
   );
 }

@@ -94,30 +94,17 @@ function Operations({ machine }: { readonly machine: ExecutorDetail }) {
   const { say } = usePage();
   if (machine.operations.length === 0) return <p>{say('overview.operations.none')}</p>;
   return (
-    <div class="table-wrap" tabIndex={0} role="region" aria-label={say('overview.operations')}>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">{say('overview.operation')}</th>
-            <th scope="col">{say('overview.operation.what')}</th>
-            <th scope="col">{say('overview.operation.who')}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {machine.operations.map((operation) => (
-            <tr key={operation.key}>
-              <th scope="row">
-                <code>{operation.key}</code>
-              </th>
-              <td>
-                {operation.description}
-                {!operation.confirmed && <span class="flag">{say('overview.operation.unconfirmed')}</span>}
-              </td>
-              <td>{say(`caller.${operation.caller}`)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <ul class="rows" aria-labelledby="operations">
+      {machine.operations.map(({ key, description, confirmed, caller }) => (
+        <li key={key} class="operation">
+          <code>{key}</code>
+          <p>
+            {description}
+            {!confirmed && <span class="flag">{say('overview.operation.unconfirmed')}</span>}
+          </p>
+          <p class="hint">{say(`caller.${caller}`)}</p>
+        </li>
+      ))}
+    </ul>
   );
 }

@@ -86,7 +86,9 @@ function Card({ executor }: { readonly executor: ExecutorSummary }) {
         </span>
       </p>
       <p class="machine-card-seen">
-        <LastSeen at={executor.lastSeenAt} />
+        <span>
+          <LastSeen at={executor.lastSeenAt} />
+        </span>
         {executor.pendingRevision !== null && executor.administers && (
           <Link to={addressOf('descriptor', { executor: id })} class="flag">
             {say('machine.review-needed')}

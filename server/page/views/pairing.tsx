@@ -83,7 +83,7 @@ function AtTheMachine({ pairing, onDone }: { pairing: ShownPairing; onDone: (() 
       <Notice tone="warning" title={say('pairing.claimed')}>
         <p>{say('pairing.claimed.text')}</p>
       </Notice>
-      <div class="columns">
+      <div class="columns even">
         <section aria-labelledby="shown">
           <h2 id="shown">{say('pairing.shows')}</h2>
           <Facts

@@ -160,25 +160,11 @@ function Commands({ run, onDone }: Part) {
   const progress = useProgress(run.run);
   if (run.commands.length === 0) return <Empty title={say('run.no-calls')}>{null}</Empty>;
   return (
-    <div class="table-wrap" tabIndex={0} role="region" aria-labelledby="commands">
-      <table class="commands">
-        <thead>
-          <tr>
-            <th scope="col">{say('command.operation')}</th>
-            <th scope="col">{say('command.state')}</th>
-            <th scope="col">{say('command.when')}</th>
-            <th scope="col">
-              <span class="only-heard">{say('command.actions')}</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {run.commands.map((command) => (
-            <Command key={command.command} command={command} progress={progress.get(command.command)} onDone={onDone} />
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <ol class="rows" aria-labelledby="commands">
+      {run.commands.map((command) => (
+        <Command key={command.command} command={command} progress={progress.get(command.command)} onDone={onDone} />
+      ))}
+    </ol>
   );
 }
 
@@ -203,11 +189,9 @@ function Command({
   const deed = useDeed();
   const isOpen = open.has(command.state);
   return (
-    <tr>
-      <th scope="row">
-        <code>{command.operation}</code>
-      </th>
-      <td>
+    <li class="command">
+      <code>{command.operation}</code>
+      <div>
         <CommandState command={command} />
         {isOpen && progress !== undefined && progress.total > 0 && (
           <progress
@@ -217,23 +201,21 @@ function Command({
           />
         )}
         <Refused refused={deed.refused} />
-      </td>
-      <td>
+      </div>
+      <span class="hint">
         <Moment at={command.endedAt ?? command.createdAt} />
-      </td>
-      <td>
-        {isOpen && command.state !== 'cancelling' && (
-          <Button
-            kind="quiet"
-            busy={deed.busy}
-            label={say('command.cancel-of', { operation: command.operation })}
-            onPress={() => void deed.run(() => calls.cancelCommand(command.command).then(onDone))}
-          >
-            {say('command.cancel')}
-          </Button>
-        )}
-      </td>
-    </tr>
+      </span>
+      {isOpen && command.state !== 'cancelling' && (
+        <Button
+          kind="quiet"
+          busy={deed.busy}
+          label={say('command.cancel-of', { operation: command.operation })}
+          onPress={() => void deed.run(() => calls.cancelCommand(command.command).then(onDone))}
+        >
+          {say('command.cancel')}
+        </Button>
+      )}
+    </li>
   );
 }
 

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import type { OneTimeLink } from '../link.ts';
 import { useDeed, usePage } from '../page.tsx';
 import { Button } from '../parts/button.tsx';
-import { CopyBlock, Title } from '../parts/facts.tsx';
+import { Title } from '../parts/facts.tsx';
 import { PasswordField, TextField } from '../parts/field.tsx';
 import { Refused } from '../parts/notice.tsx';
 
@@ -15,7 +15,6 @@ export function SetUp({ link }: { readonly link: OneTimeLink | undefined }) {
     <>
       <Title text={say('set-up.title')} />
       <p>{say('set-up.no-link')}</p>
-      <CopyBlock text="nessie-executor server link" label={say('set-up.command')} />
     </>
   );
 }

@@ -1,0 +1,100 @@
+/*
+ * The page as people meet it: the built page served by the real control plane in a process of its own, real machines or machines
+ * at the level of the protocol behind it, and Chromium in front.
+ */
+import fs from 'node:fs';
+import net from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+
+import { bundle, ENTRIES } from '../../../helpers/build/bundle.ts';
+import { buildPage } from '../../../helpers/build/page.ts';
+import { startServer, stopChild } from '../../../daemon/demo/children.ts';
+import type { RunningServer } from '../../../daemon/demo/children.ts';
+import { Person } from '../../../daemon/demo/person.ts';
+
+const TOP = path.resolve(import.meta.dirname, '..', '..', '..');
+
+/** The owner of each world. */
+export const OWNER = {
+  organisation: 'Loch Works',
+  team: 'Shore',
+  project: 'Survey',
+  login: 'ness',
+  name: 'Ness Macleod',
+  password: 'four unrelated words',
+} as const;
+
+let installed: string | undefined;
+
+/** Builds everything that ships once a test process, into a folder that every uid can read. */
+export async function installation(): Promise<string> {
+  if (installed !== undefined) return installed;
+  const parent = fs.mkdtempSync(path.join(tmpdir(), 'page-world-'));
+  fs.chmodSync(parent, 0o755);
+  const dist = path.join(parent, 'dist');
+  await bundle(TOP, dist, ENTRIES);
+  // The server's dependencies are not bundled: they are found where the tree has them.
+  fs.symlinkSync(path.join(TOP, 'node_modules'), path.join(parent, 'node_modules'));
+  if (!fs.existsSync(path.join(dist, 'page'))) await buildPage(TOP, path.join(dist, 'page'));
+  process.once('exit', () => fs.rmSync(parent, { recursive: true, force: true }));
+  installed = dist;
+  return dist;
+}
+
+async function freePort(): Promise<number> {
+  const server = net.createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  // A listening TCP server has an address and a port.
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+/** One control plane with a folder for whatever belongs to it. */
+export class World {
+  readonly dist: string;
+  readonly folder: string;
+  readonly server: RunningServer;
+
+  private constructor(dist: string, folder: string, server: RunningServer) {
+    this.dist = dist;
+    this.folder = folder;
+    this.server = server;
+  }
+
+  static async start(): Promise<World> {
+    const dist = await installation();
+    const folder = fs.mkdtempSync(path.join(tmpdir(), 'page-'));
+    fs.chmodSync(folder, 0o755);
+    const server = await startServer(dist, path.join(folder, 'server'), await freePort());
+    // A test process that ends early leaves no server behind.
+    process.once('exit', () => server.process.kill());
+    return new World(dist, folder, server);
+  }
+
+  get origin(): string {
+    return this.server.origin;
+  }
+
+  /** The first-run address of the server. */
+  get setUpAddress(): string {
+    if (this.server.setup === null) throw new Error('this server has an owner already');
+    return this.server.setup;
+  }
+
+  /** Makes the owner without a browser, by the calls that the page makes. */
+  async setUp(): Promise<Person> {
+    const person = new Person(this.origin);
+    await person.setUp(this.setUpAddress, OWNER);
+    return person;
+  }
+
+  async stop(): Promise<void> {
+    await stopChild(this.server.process);
+    fs.rmSync(this.folder, { recursive: true, force: true });
+  }
+}
