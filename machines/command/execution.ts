@@ -11,7 +11,7 @@
  * INVARIANT 5  An ending is recorded before it is sent and sent until it is answered; a refused one is replaced once (N-112, N-119).
  * INVARIANT 6  An unknown outcome is never sent as if it were known: the control plane learns it from its own clock (N-116).
  */
-import { ended, execution, wishes } from './phases.ts';
+import { ended, endedEarly, execution, wishes } from './phases.ts';
 import { resultPending } from './result-pending.ts';
 
 /** One command of a daemon, spawned as `command-<commandId>`. */
@@ -26,7 +26,7 @@ export const executionMachine = execution.createMachine({
     maximumRuntimeMs: input.maximumRuntimeMs,
     recalled: input.phase,
     started: input.phase === 'started-pending' || input.phase === 'executing',
-    withdrawn: input.cancelled ? { outcome: 'cancelled', code: 'CANCELLED', resultDigest: null } : null,
+    withdrawn: input.cancelled ? endedEarly('cancelled', 'CANCELLED_BEFORE_START') : null,
     stopReason: 'cancelled',
     ended: input.ended ?? { outcome: 'unknown', code: null, resultDigest: null },
     replaced: input.replaced,
@@ -44,7 +44,7 @@ export const executionMachine = execution.createMachine({
         {
           guard: { type: 'isRecalled', params: 'accepted-pending' },
           target: 'result-pending',
-          actions: { type: 'recordEnded', params: { outcome: 'cancelled', code: 'RESTARTED', resultDigest: null } },
+          actions: { type: 'recordEnded', params: endedEarly('refused', 'RESTARTED') },
         },
         { guard: { type: 'isRecalled', params: 'result-pending' }, target: 'result-pending.waiting' },
         { target: 'asking' },

@@ -12,6 +12,7 @@ import type {
   CheckGate,
   DeliverResult,
   Ended,
+  ExecutionCode,
   ExecutionContext,
   ExecutionEmitted,
   ExecutionEvent,
@@ -39,7 +40,10 @@ export const executionRequests = {
   recordReplacement: ['ledger.append', 'keystore.sign'],
 } as const satisfies Record<string, readonly Permit[]>;
 
-const nothing = { code: null, resultDigest: null };
+/** An ending before the start, by the execution itself. */
+export const endedEarly = (outcome: 'refused' | 'cancelled', code: ExecutionCode): Ended => {
+  return { outcome, code, resultDigest: null };
+};
 
 /** Types, actors, actions, guards and delays of an execution; execution.ts adds the states. */
 export const execution = setup({
@@ -73,11 +77,15 @@ export const execution = setup({
       if (verdict.permitted) return { ended: context.ended };
       return { ended: { outcome: verdict.outcome, code: verdict.code, resultDigest: null } };
     }),
-    recordGateFailure: assign({ ended: { outcome: 'refused', code: 'GATE_UNAVAILABLE', resultDigest: null } }),
-    recordLedgerFailure: assign({ ended: { outcome: 'refused', code: 'LEDGER_UNAVAILABLE', resultDigest: null } }),
-    recordUnknown: assign({ ended: { outcome: 'unknown', ...nothing } }),
+    recordGateFailure: assign({ ended: endedEarly('refused', 'GATE_UNAVAILABLE') }),
+    recordLedgerFailure: assign({ ended: endedEarly('refused', 'LEDGER_UNAVAILABLE') }),
+    recordUnknown: assign({ ended: { outcome: 'unknown', code: null, resultDigest: null } }),
     recordWithdrawal: assign(({ context }, ended: Ended) => ({ withdrawn: context.withdrawn ?? ended })),
-    recordWithdrawn: assign(({ context }) => ({ ended: context.withdrawn ?? context.ended })),
+    recordWithdrawn: assign(({ context }) => {
+      const ended = context.withdrawn ?? context.ended;
+      // A refusal is a word about the start: once that is recorded, what ends without an effect was cancelled.
+      return { ended: context.started ? { ...ended, outcome: 'cancelled' as const } : ended };
+    }),
     recordStopReason: assign((_, stopReason: StopReason) => ({ stopReason })),
     recordReplaced: assign((_, answer: DeliverResult['output']) => {
       const code = answer.answer === 'refused' ? answer.code : null;
@@ -108,17 +116,21 @@ export const execution = setup({
 
 /** A connection that is over; where a state must react, it names its target. */
 const connectionOver = [
-  { type: 'recordWithdrawal', params: { outcome: 'refused', code: 'CONNECTION_FENCED', resultDigest: null } },
+  { type: 'recordWithdrawal', params: endedEarly('refused', 'CONNECTION_FENCED') },
   'recordDisconnected',
 ] as const;
 
 /** What each state knows of the daemon's wishes when it does not name them itself: they are kept and change no state. */
 export const wishes = {
   'execution.cancel': {
-    actions: { type: 'recordWithdrawal', params: { outcome: 'cancelled', code: 'CANCELLED', resultDigest: null } },
+    actions: { type: 'recordWithdrawal', params: endedEarly('cancelled', 'CANCELLED_BEFORE_START') },
   },
   'execution.stop': {
-    actions: { type: 'recordWithdrawal', params: { outcome: 'cancelled', code: 'DAEMON_STOPPED', resultDigest: null } },
+    actions: {
+      type: 'recordWithdrawal',
+      params: ({ event }: { event: Extract<ExecutionEvent, { type: 'execution.stop' }> }) =>
+        endedEarly('refused', event.reason === 'control-lost' ? 'CONTROL_SILENT' : 'DAEMON_STOPPED'),
+    },
   },
   'execution.fenced': { actions: connectionOver },
   'execution.connected': { actions: 'recordConnected' },

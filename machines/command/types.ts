@@ -136,6 +136,18 @@ export type ExecutionInput = {
   readonly cancelled: boolean;
 };
 
+/** Codes with which an execution itself ends a command before its start; a code of the gate or of a helper stands as it came. */
+export const executionCodes = [
+  'CANCELLED_BEFORE_START',
+  'CONNECTION_FENCED',
+  'CONTROL_SILENT',
+  'DAEMON_STOPPED',
+  'GATE_UNAVAILABLE',
+  'LEDGER_UNAVAILABLE',
+  'RESTARTED',
+] as const;
+export type ExecutionCode = (typeof executionCodes)[number];
+
 /** How an execution ended on this machine, before the control plane knows. */
 export type Ended = {
   readonly outcome: Outcome;

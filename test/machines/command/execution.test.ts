@@ -156,6 +156,17 @@ describe('a command on the machine', () => {
     );
   });
 
+  it('refuses nothing any more once the start is recorded', () => {
+    fc.assert(
+      fc.property(picks, (sequence) => {
+        const { actions, last } = live(input, sequence);
+        const isStarted = actions.includes('xstate.done.actor.recordStarted');
+        if (isStarted && last.status === 'done') assert.notEqual(last.output?.outcome, 'refused');
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
   it('ends in the state that its output names', () => {
     fc.assert(
       fc.property(picks, (sequence) => {

@@ -103,6 +103,11 @@ export const executionGoldens: readonly Golden[] = [
     },
   ),
   one('cancelled-while-waiting', 'Cancelled before its turn.', [...waiting, cancel, ...recordedEnd]),
+  one('stopped-while-waiting', 'The daemon stops before its turn: refused, and told when a connection stands again.', [
+    ...waiting,
+    { type: 'execution.stop', reason: 'daemon-stopping' },
+    ...recordedEnd,
+  ]),
   one('cancelled-at-its-turn', 'Cancelled while the gate is asked again.', [
     ...checking,
     cancel,
