@@ -102,7 +102,10 @@ export async function createApp(context: Context, work: Work, pageFolder?: strin
   ]) {
     routes(app, context);
   }
-  for (const routes of [channelRoutes, mcpRoutes, runRoutes, draftRoutes]) await routes(app, work);
+  await channelRoutes(app, work);
+  await mcpRoutes(app, work);
+  runRoutes(app, work);
+  draftRoutes(app, work);
   await servePage(app, pageFolder);
   return app;
 }

@@ -6,7 +6,7 @@ import { startCommandKey } from './command-key.ts';
 import { startWork } from './commands/start-work.ts';
 import type { Settings } from './config.ts';
 import { openContext } from './open-context.ts';
-import { expirePairings } from './pairing/claim.ts';
+import { expirePairings } from './pairing/show.ts';
 
 /** How often pairings whose time passed are ended, in ms. */
 const PAIRING_SWEEP_MS = 10_000;

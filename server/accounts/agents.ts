@@ -192,7 +192,9 @@ export async function listAgents(reader: Reader, by: Membership): Promise<Agents
     tools: tools.filter((tool) => tool.agent === agent.id).map((tool) => tool.operation),
     tokens: tokens
       .filter((token) => token.agent === agent.id)
-      .map(({ agent: _, mayOpenRuns, ...token }) => ({ ...token, mayOpenRuns: mayOpenRuns === 1 })),
+      .map(({ id, person, project, projectName, mayOpenRuns, createdAt }) => {
+        return { id, person, project, projectName, mayOpenRuns: mayOpenRuns === 1, createdAt };
+      }),
   }));
 }
 

@@ -50,12 +50,12 @@ async function readAudit(context: Context, by: SignedIn, before: number): Promis
     .select(['sequence', 'at', 'action', 'assistant', 'executor', 'run', 'outcome', 'reason', 'facts'])
     .select(['people.name as personName', 'agents.name as agentName'])
     .where('sequence', '<', before)
-    .where(({ or, and, eb }) =>
-      or([
-        eb('audit.person', '=', by.person),
-        ...(machines.length === 0 ? [] : [eb('executor', 'in', machines)]),
+    .where((where) =>
+      where.or([
+        where('audit.person', '=', by.person),
+        ...(machines.length === 0 ? [] : [where('executor', 'in', machines)]),
         ...(administersOrganisation(member)
-          ? [and([eb('executor', 'is', null), eb('audit.organisation', '=', member.organisation)])]
+          ? [where.and([where('executor', 'is', null), where('audit.organisation', '=', member.organisation)])]
           : []),
       ]),
     )

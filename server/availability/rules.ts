@@ -46,9 +46,12 @@ export function decideAvailability(facts: AvailabilityFacts): Availability {
   return missing === undefined ? { available: true } : { available: false, reason: missing[1] };
 }
 
+function rank(reason: AvailabilityReason): number {
+  return order.findIndex(([, named]) => named === reason);
+}
+
 /** Of several refusals the one that says most: that of the executor which came furthest. */
 export function nearestReason(reasons: readonly AvailabilityReason[]): AvailabilityReason {
-  const rank = (reason: AvailabilityReason): number => order.findIndex(([, named]) => named === reason);
   return reasons.reduce<AvailabilityReason>(
     (nearest, reason) => (rank(reason) > rank(nearest) ? reason : nearest),
     'not_discoverable',

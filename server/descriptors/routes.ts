@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { descriptorSchema } from '../../helpers/protocol/descriptor.ts';
+import type { Descriptor } from '../../helpers/protocol/descriptor.ts';
 import { digestTextSchema, executorIdSchema } from '../../helpers/protocol/ids.ts';
 import type { ExecutorId } from '../../helpers/protocol/ids.ts';
 import { PASSWORD_LIMIT, requirePassword } from '../accounts/password.ts';
@@ -25,7 +26,6 @@ async function readReview(reader: Reader, by: SignedIn, executor: ExecutorId): P
     .where('executor', '=', executor)
     .orderBy('revision', 'desc')
     .execute();
-  const documentOf = (row: { document: string }) => descriptorSchema.parse(JSON.parse(row.document));
   const inForce = rows.find((row) => row.state === 'confirmed');
   const newest = rows[0];
   const before = inForce === undefined ? undefined : documentOf(inForce);
@@ -52,6 +52,10 @@ async function readReview(reader: Reader, by: SignedIn, executor: ExecutorId): P
             operations: operationChanges(before, pending.document),
           },
   };
+}
+
+function documentOf(row: { readonly document: string }): Descriptor {
+  return descriptorSchema.parse(JSON.parse(row.document));
 }
 
 /** Routes of descriptor review: see each fact that differs, confirm with the password, refuse without. */

@@ -25,9 +25,13 @@ export function differencesOf(before: Descriptor | undefined, after: Descriptor)
 }
 
 function factsOf(name: string, value: Plain): [string, string][] {
-  if (Array.isArray(value)) return value.map((item: Plain) => [`${name}[${String(item)}]`, String(item)]);
-  if (typeof value !== 'object') return [[name, String(value)]];
+  if (Array.isArray(value)) return value.map((item: Plain) => [`${name}[${JSON.stringify(item)}]`, textOf(item)]);
+  if (typeof value !== 'object') return [[name, textOf(value)]];
   return Object.entries(value).flatMap(([key, item]) => factsOf(name === '' ? key : `${name}.${key}`, item));
+}
+
+function textOf(value: Plain): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 /** Operations that agents could call on the confirmed revision and can no longer on this one, and the other way round. */

@@ -19,7 +19,9 @@ export async function readDescriptors(reader: Reader, executor: ExecutorId): Pro
     .limit(1);
   const confirmed = await revisions.where('state', '=', 'confirmed').executeTakeFirst();
   const latest = await revisions.executeTakeFirst();
-  const parse = (row: { document: string } | undefined): Descriptor | undefined =>
-    row === undefined ? undefined : descriptorSchema.parse(JSON.parse(row.document));
   return { confirmed: parse(confirmed), latest: parse(latest) };
+}
+
+function parse(row: { readonly document: string } | undefined): Descriptor | undefined {
+  return row === undefined ? undefined : descriptorSchema.parse(JSON.parse(row.document));
 }

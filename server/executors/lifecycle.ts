@@ -8,6 +8,7 @@ import type { ExecutorEvent } from '../../machines/executor/types.ts';
 import { begin, step } from '../../machines/step.ts';
 import type { Stepped, Stored } from '../../machines/step.ts';
 import { record } from '../audit/record.ts';
+import { stateName } from '../commands/rules.ts';
 import type { Context } from '../context.ts';
 import { Refusal } from '../refusal.ts';
 import type { Writer } from '../store/store.ts';
@@ -87,7 +88,7 @@ export async function stepExecutor(
   const stored = JSON.parse(row.stored) as Stored<Machine>;
   const next = step(executorMachine, stored, event);
   if (!next.ok) {
-    throw new Refusal(next.code, `A machine that is ${sayState(String(next.state))} does not take this.`);
+    throw new Refusal(next.code, `A machine that is ${sayState(stateName(next.state))} does not take this.`);
   }
   await tx.updateTable('executors').set(columnsOf(next.stored)).where('id', '=', id).execute();
   await actOn(tx, id, next);
@@ -97,7 +98,7 @@ export async function stepExecutor(
     ...actor,
     executor: id,
     outcome: 'done',
-    facts: { from: String(stored.value), to: String(next.stored.value), epoch: next.stored.context.epoch },
+    facts: { from: stateName(stored.value), to: stateName(next.stored.value), epoch: next.stored.context.epoch },
   });
   return next.stored;
 }
@@ -143,12 +144,13 @@ export async function advanceGroup(
     .selectFrom('executors')
     .select('id')
     .where('state', '!=', 'revoked')
-    .where(({ or, eb, exists, selectFrom }) =>
-      or([
+    .where((where) =>
+      where.or([
         // A project's id never equals a team's: each begins with its own prefix.
-        eb('project', '=', group as ProjectId),
-        exists(
-          selectFrom('shares')
+        where('project', '=', group as ProjectId),
+        where.exists(
+          where
+            .selectFrom('shares')
             .select('subject')
             .whereRef('shares.executor', '=', 'executors.id')
             .where('subject', '=', group),

@@ -75,16 +75,17 @@ export async function readAccess(reader: Reader, id: ExecutorId, person: PersonI
     .execute();
   const shares = await reader.selectFrom('shares').select(['kind', 'subject']).where('executor', '=', id).execute();
   const own = assignments.find((row) => row.kind === 'person' && row.subject === person);
-  const subjects = <Id extends string>(rows: readonly { kind: string; subject: string }[], kind: string): Set<Id> => {
-    // `kind` says which id the subject is; the schema keeps both in one column.
-    return new Set(rows.filter((row) => row.kind === kind).map((row) => row.subject as Id));
-  };
   return {
     personRole: own?.role ?? null,
-    sharedProjects: subjects<ProjectId>(shares, 'project'),
-    sharedTeams: subjects<TeamId>(shares, 'team'),
-    assignedAgents: subjects<AgentId>(assignments, 'agent'),
+    sharedProjects: subjectsOf<ProjectId>(shares, 'project'),
+    sharedTeams: subjectsOf<TeamId>(shares, 'team'),
+    assignedAgents: subjectsOf<AgentId>(assignments, 'agent'),
   };
+}
+
+function subjectsOf<Id extends string>(rows: readonly { kind: string; subject: string }[], kind: string): Set<Id> {
+  // `kind` says which id the subject is; the schema keeps both in one column.
+  return new Set(rows.filter((row) => row.kind === kind).map((row) => row.subject as Id));
 }
 
 /** Notes an authenticated sign of life in the caller's transaction; never backwards. */

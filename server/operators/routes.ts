@@ -56,7 +56,7 @@ function observeExecutors(registry: Registry, context: Context): void {
         .groupBy('state')
         .execute();
       executors.reset();
-      for (const { state, count } of rows) executors.set({ state }, Number(count));
+      for (const { state, count } of rows) executors.set({ state }, count);
     },
   });
 }

@@ -10,6 +10,7 @@ import { pairingMachine } from '../../machines/pairing/machine.ts';
 import { begin } from '../../machines/step.ts';
 import { limits, takeLimit } from '../accounts/limits.ts';
 import { record } from '../audit/record.ts';
+import { stateName } from '../commands/rules.ts';
 import type { Context } from '../context.ts';
 import { checkDescriptor } from '../descriptors/submit.ts';
 import type { CheckedDescriptor } from '../descriptors/submit.ts';
@@ -153,7 +154,7 @@ async function insertOffered(
     flow: 'code',
     requestId,
     stored: JSON.stringify(stored),
-    state: String(stored.value),
+    state: stateName(stored.value),
     codeVerifier: verifier,
     codeAttempt: attempt,
     challengeVerifier: null,

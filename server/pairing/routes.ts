@@ -18,7 +18,9 @@ import { Refusal } from '../refusal.ts';
 import { cancelPairing, confirmPairing, fetchClaim, pollPairing, replacePairing } from './answer.ts';
 import { shownPairingSchema } from './answers.ts';
 import { enrol, startPairing } from './begin.ts';
-import { cancelByPerson, claimPairing, confirmEnrolment, issueEnrolment, lookUpCode, showPairing } from './claim.ts';
+import { claimPairing, lookUpCode } from './claim.ts';
+import { confirmEnrolment, issueEnrolment } from './enrolment.ts';
+import { cancelByPerson, showPairing } from './show.ts';
 
 /** Largest body of a pairing call, in bytes. */
 const CALL_LIMIT_BYTES = 131_072;
@@ -45,7 +47,6 @@ export function pairingRoutes(app: App, context: Context): void {
       },
     );
     machine.setErrorHandler((error, _request, reply) => answerRefusal(context, error, reply));
-    const address = (request: FastifyRequest): string => addressSubject(request.ip);
     const call = <Name extends Call>(
       name: Name,
       answer: (body: z.infer<(typeof pairingCalls)[Name]['body']>, request: FastifyRequest) => Promise<unknown>,
@@ -65,6 +66,11 @@ export function pairingRoutes(app: App, context: Context): void {
     done();
   });
   pageRoutes(app, context);
+  enrolmentRoutes(app, context);
+}
+
+function address(request: FastifyRequest): string {
+  return addressSubject(request.ip);
 }
 
 function readBody<Name extends Call>(name: Name, body: unknown): z.infer<(typeof pairingCalls)[Name]['body']> {
@@ -141,6 +147,9 @@ function pageRoutes(app: App, context: Context): void {
     { schema: { params: pairingParams, response: { 200: shownPairingSchema } } },
     (request) => cancelByPerson(context, personOfRequest(request), request.params.pairing),
   );
+}
+
+function enrolmentRoutes(app: App, context: Context): void {
   app.post(
     '/api/page/enrolments',
     {

@@ -11,6 +11,7 @@ import type { PairingEvent } from '../../machines/pairing/types.ts';
 import { step } from '../../machines/step.ts';
 import type { Stepped, Stored } from '../../machines/step.ts';
 import { record } from '../audit/record.ts';
+import { stateName } from '../commands/rules.ts';
 import type { Context } from '../context.ts';
 import { checkDescriptor, storeRevision } from '../descriptors/submit.ts';
 import { stepExecutor } from '../executors/lifecycle.ts';
@@ -44,7 +45,7 @@ export async function stepPairing(
 ): Promise<PairingRow> {
   const next = step(pairingMachine, storedOf(row), event);
   if (!next.ok) throw new Refusal(next.code, sentences[next.code] ?? 'This pairing does not take that any longer.');
-  const state = String(next.stored.value);
+  const state = stateName(next.stored.value);
   const changed = { ...row, stored: JSON.stringify(next.stored), state };
   await tx.updateTable('pairings').set({ stored: changed.stored, state }).where('id', '=', row.id).execute();
   const isRepeat = next.actions.some((action) => action.type === 'repeatAnswer');

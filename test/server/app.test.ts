@@ -10,6 +10,14 @@ import { checkSettings, isLoopback } from '../../server/config.ts';
 import { makeContext, pairThroughRoutes, PUBLIC_ORIGIN, startGovernance } from './governance.ts';
 import type { Governance } from './governance.ts';
 
+const waitFor = async (heard: string[], pattern: RegExp) => {
+  const end = Date.now() + 5000;
+  while (!pattern.test(heard.join(''))) {
+    assert.ok(Date.now() < end, `waited for ${pattern} in ${heard.join('')}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+};
+
 describe('HTTP application', () => {
   let plane: Governance;
   before(async () => {
@@ -103,13 +111,6 @@ describe('HTTP application', () => {
     };
     const own = listen(plane.owner.cookie);
     const foreign = listen(guest.cookie);
-    const waitFor = async (heard: string[], pattern: RegExp) => {
-      const end = Date.now() + 5000;
-      while (!pattern.test(heard.join(''))) {
-        assert.ok(Date.now() < end, `waited for ${pattern} in ${heard.join('')}`);
-        await new Promise((resolve) => setTimeout(resolve, 5));
-      }
-    };
     await waitFor(own.heard, /: open/);
     await waitFor(foreign.heard, /: open/);
     const { executor } = await pairThroughRoutes(plane, plane.owner);

@@ -48,14 +48,14 @@ describe('first-run setup', () => {
   });
 });
 
+const isSignedIn = async (page: Page) => (await page.get('/api/page/organisation')).status === 200;
+
 describe('sessions', () => {
   let plane: Governance;
   beforeEach(async () => {
     plane = await startGovernance();
   });
   afterEach(() => plane.stop());
-
-  const isSignedIn = async (page: Page) => (await page.get('/api/page/organisation')).status === 200;
 
   it('a password signs in; a wrong one and an unknown login answer the same bytes', async () => {
     const page = new Page(plane.origin, 'ness', plane.account.person);

@@ -14,15 +14,8 @@ import { newId } from '../../../server/new-id.ts';
 import type { Writer } from '../../../server/store/store.ts';
 import type { Scope } from '../../../server/store/tables.ts';
 import { machineDescriptor } from '../../fakes/fake-machine.ts';
-import {
-  confirmQuickly,
-  pairThroughRoutes,
-  PairingMachine,
-  proveOnline,
-  startGovernance,
-  submit,
-} from '../governance.ts';
-import type { Governance, Page } from '../governance.ts';
+import { confirmQuickly, pairThroughRoutes, proveOnline, startGovernance, submit } from '../governance.ts';
+import type { Governance, Page, PairingMachine } from '../governance.ts';
 
 const OPERATION = 'file.read';
 
@@ -142,6 +135,11 @@ const conditions: readonly (readonly [AvailabilityReason, (tx: Writer, scene: Sc
     ],
   ];
 
+const asked = (scene: Scene, isFalse: (reason: AvailabilityReason) => boolean): Question => {
+  const project = isFalse('scope_mismatch') ? (scene.elsewhere ?? scene.project) : scene.project;
+  return { ...scene.question, origin: { project } };
+};
+
 class RolledBack extends Error {}
 
 describe('availability from the store', () => {
@@ -185,11 +183,6 @@ describe('availability from the store', () => {
       await tx.insertInto('projects').values({ id, organisation, team, name: 'Other', createdAt: 1 }).execute();
     });
     return id;
-  };
-
-  const asked = (scene: Scene, isFalse: (reason: AvailabilityReason) => boolean): Question => {
-    const project = isFalse('scope_mismatch') ? (scene.elsewhere ?? scene.project) : scene.project;
-    return { ...scene.question, origin: { project } };
   };
 
   for (const way of ways) {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { ExecutorId } from '../../../helpers/protocol/ids.ts';
+import type { AgentId, ExecutorId } from '../../../helpers/protocol/ids.ts';
 import { operations } from '../../../helpers/protocol/operations.ts';
 import { canonicalBytes } from '../../../helpers/protocol/descriptor.ts';
 import { sha256 } from '../../../helpers/protocol/signed.ts';
@@ -24,14 +24,14 @@ describe('descriptor review', () => {
   let plane: Governance;
   let executor: ExecutorId;
   let machine: PairingMachine;
-  let agent: never;
+  let agent: AgentId;
 
   beforeEach(async () => {
     plane = await startGovernance();
     ({ executor, machine } = await pairThroughRoutes(plane, plane.owner, { scope: 'organization' }));
     await proveOnline(plane, executor);
     await confirmQuickly(plane, executor);
-    agent = (await plane.owner.post('/api/page/agents', { name: 'a' })).body.agent as never;
+    agent = (await plane.owner.post('/api/page/agents', { name: 'a' })).body.agent;
     await plane.owner.put(`/api/page/executors/${executor}/agents/${agent}`, { access: 'on' });
     await proveOnline(plane, executor);
   });
@@ -47,6 +47,15 @@ describe('descriptor review', () => {
       executor,
     });
     return answer.available ? 'available' : answer.reason;
+  };
+  const refused = async (descriptor: object, statement: object = {}, key = machine.key) => {
+    const bytes = canonicalBytes(descriptor);
+    const fields = { executor, revision: 2, descriptorDigest: sha256(bytes), ...statement };
+    const signed = machine.sign('machine.descriptor', fields, key);
+    return submitDescriptor(plane.context, executor, { descriptor: bytes, signed }).then(
+      () => 'taken',
+      (error: { code: string; message: string }) => `${error.code} ${error.message}`,
+    );
   };
   const matrix = () => Promise.all(keys.map(available));
 
@@ -159,15 +168,6 @@ describe('descriptor review', () => {
   });
 
   it('a descriptor of another key, executor, shape or protocol version is refused and names both versions', async () => {
-    const refused = async (descriptor: object, statement: object = {}, key = machine.key) => {
-      const bytes = canonicalBytes(descriptor);
-      const fields = { executor, revision: 2, descriptorDigest: sha256(bytes), ...statement };
-      const signed = machine.sign('machine.descriptor', fields, key);
-      return submitDescriptor(plane.context, executor, { descriptor: bytes, signed }).then(
-        () => 'taken',
-        (error: { code: string; message: string }) => `${error.code} ${error.message}`,
-      );
-    };
     const good = machineDescriptor({ revision: 2 });
     assert.match(await refused(good, {}, machineKey()), /^DESCRIPTOR_INVALID/);
     assert.match(await refused(good, { executor: `exr_${'0'.repeat(32)}` }), /^DESCRIPTOR_INVALID/);
