@@ -1,4 +1,4 @@
-import { COMMON_FLAGS, COMMON_LIMITS, QUIET, type Confined } from '../runtime/privileges.ts';
+import { COMMON_FLAGS, COMMON_LIMITS, NO_ADDONS, QUIET, type Confined } from '../runtime/privileges.ts';
 
 /** INVARIANT 1: no network, no exec, no workspace, no key, no folder of promote: what it believes was signed by the pinned key. */
 export const daemon: Confined = {
@@ -55,7 +55,7 @@ export const daemon: Confined = {
     { resource: 'openFiles', value: 512, reason: 'its listeners, their connections and the files of its folder' },
   ],
   // A young generation of 1 MiB costs a command a third of its time in collections; pages that are not used are not resident.
-  nodeFlags: [...COMMON_FLAGS, '--max-semi-space-size=8', '--max-old-space-size=256'],
+  nodeFlags: [...COMMON_FLAGS, NO_ADDONS, '--max-semi-space-size=8', '--max-old-space-size=256'],
   systemCalls: {
     sockets: 'none',
     accept: true,

@@ -1,4 +1,4 @@
-import { COMMON_FLAGS, COMMON_LIMITS, QUIET, type Confined } from '../runtime/privileges.ts';
+import { COMMON_FLAGS, COMMON_LIMITS, NO_ADDONS, QUIET, type Confined } from '../runtime/privileges.ts';
 
 /** INVARIANT 1: a private key is in this process and in its folder, and nowhere else. INVARIANT 2: it signs no bytes that it did not build. */
 export const keyStore: Confined = {
@@ -21,7 +21,7 @@ export const keyStore: Confined = {
     { resource: 'openFiles', value: 64, reason: 'one channel and the files of its folder' },
     { resource: 'fileSize', value: 1_048_576, reason: 'keys and guards are small' },
   ],
-  nodeFlags: [...COMMON_FLAGS, '--jitless', '--max-semi-space-size=1', '--max-old-space-size=64'],
+  nodeFlags: [...COMMON_FLAGS, NO_ADDONS, '--jitless', '--max-semi-space-size=1', '--max-old-space-size=64'],
   systemCalls: { sockets: 'none', accept: false, metadata: 'none', reason: 'one inherited channel' },
   koffi: undefined,
   peers: [

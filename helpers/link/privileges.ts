@@ -1,4 +1,4 @@
-import { COMMON_FLAGS, COMMON_LIMITS, QUIET, type Confined, type PathRule } from '../runtime/privileges.ts';
+import { COMMON_FLAGS, COMMON_LIMITS, NO_ADDONS, QUIET, type Confined, type PathRule } from '../runtime/privileges.ts';
 
 const resolverFile = (path: string): PathRule => ({
   subject: { of: 'path', path, mayBeAbsent: true },
@@ -52,7 +52,7 @@ export const link: Confined = {
     { resource: 'openFiles', value: 128, reason: 'one control channel, a few pairing calls, resolver sockets' },
     { resource: 'fileSize', value: 0, reason: 'it writes no file' },
   ],
-  nodeFlags: [...COMMON_FLAGS, '--max-semi-space-size=4', '--max-old-space-size=128'],
+  nodeFlags: [...COMMON_FLAGS, NO_ADDONS, '--max-semi-space-size=4', '--max-old-space-size=128'],
   systemCalls: {
     sockets: 'internet',
     accept: false,

@@ -2,7 +2,7 @@ import path from 'node:path';
 
 import type { LaunchPlan } from './launch-plan.ts';
 import type { Circumstances } from './platform/linux.ts';
-import type { Confined, PathRule } from './privileges.ts';
+import { NO_ADDONS, type Confined, type PathRule } from './privileges.ts';
 import { thisProgram } from './program.ts';
 import { thisArchitecture } from './syscall-numbers.ts';
 
@@ -31,7 +31,8 @@ const PROBE_RULE: PathRule = {
   reason: 'the probe tries calls that Node has no name for; the only difference between a twin and its row',
 };
 
-/** The declaration of a row's twin: the row's own, with native calls to try. */
+/** The declaration of a row's twin: the row's own, but that the probe may load native calls to try. */
 export function twinOf(row: Confined): Confined {
-  return { ...row, paths: [...row.paths, PROBE_RULE] };
+  const nodeFlags = row.nodeFlags.filter((flag) => flag !== NO_ADDONS);
+  return { ...row, nodeFlags, paths: [...row.paths, PROBE_RULE] };
 }

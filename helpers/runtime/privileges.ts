@@ -213,6 +213,9 @@ export const COMMON_FLAGS: readonly string[] = [
   '--no-warnings',
 ];
 
+/** Flag of every row without native calls: a file that it wrote itself is not loaded as code of the machine. */
+export const NO_ADDONS = '--no-addons';
+
 /** Descriptors 0 to 2 of every confined row but the one that keeps the log. */
 export const QUIET: readonly Descriptor[] = [
   { number: 0, kind: 'null', source: 'null device', reason: 'no input but frames' },

@@ -48,8 +48,9 @@ function stdio(request: StartRequest, row: Confined): StdioOptions {
 }
 
 function exitOf(child: ChildProcess): Promise<Exit> {
-  return new Promise((resolve, reject) => {
-    child.once('error', reject);
+  return new Promise((resolve) => {
+    // a process that could not be made never exits; startRow throws for it, and a later error is that of a signal
+    child.on('error', () => child.pid === undefined && resolve({ by: 'code', code: 1 }));
     child.once('exit', (code, signal) => {
       if (signal !== null) resolve({ by: 'signal', signal });
       else resolve({ by: 'code', code: code ?? 1 });

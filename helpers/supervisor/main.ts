@@ -28,7 +28,7 @@ import { afterEnding, NO_ENDINGS, type Endings } from '../runtime/restart.ts';
 
 const GRACE_MS = 2_000;
 const DRAIN_MS = 10_000;
-const EXIT = { violation: 64, daemonEnded: 69, alreadyRunning: 75, configuration: 78 } as const;
+const EXIT = { violation: 64, daemonEnded: 69, launchFailed: 71, alreadyRunning: 75, configuration: 78 } as const;
 
 type Running = { readonly row: RowName; readonly slot: number; readonly started: Started; isWanted: boolean };
 
@@ -237,7 +237,7 @@ async function main(): Promise<number> {
   if (typeof process.exitCode === 'number' || isViolation(meaning)) return EXIT.violation;
   if (meaning === 'asked for') return 0;
   log(`the daemon ended: ${meaning} (${exit.by === 'code' ? exit.code : exit.signal})`);
-  return EXIT.daemonEnded;
+  return meaning === 'launch failed' ? EXIT.launchFailed : EXIT.daemonEnded;
 }
 
 try {

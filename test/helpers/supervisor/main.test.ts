@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 
@@ -185,6 +186,21 @@ describe('the supervisor', () => {
     );
     assert.equal(refused.report === 'refused' && refused.reason, 'installation altered');
     fs.writeFileSync(file, before);
+  });
+
+  it('without Landlock in the kernel no row starts, and the sentence names the kernel to install', () => {
+    const made = makeExecutor();
+    const old = path.join(import.meta.dirname, '../../fixtures/old-kernel.ts');
+    const supervisor = path.join(built.folder, 'supervisor.mjs');
+    const { status, stderr } = spawnSync(
+      process.execPath,
+      ['--import', 'tsx', old, 'landlock_create_ruleset', supervisor, made.configuration.stateDir],
+      { encoding: 'utf8' },
+    );
+    assert.equal(status, 71);
+    assert.match(stderr, /launch stopped at kernel \(ENOSYS\): .*install Linux 6\.2/);
+    assert.deepEqual(fs.readdirSync(path.join(made.configuration.stateDir, 'audit')), []);
+    fs.rmSync(made.base, { recursive: true });
   });
 
   it('S-021 UV_USE_IO_URING in the environment of the supervisor is refused', async () => {
