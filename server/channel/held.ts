@@ -111,10 +111,14 @@ export class HeldQuestions {
 
   async #answerControl(mustAnswer: boolean): Promise<void> {
     const held = this.#control;
-    if (!held) return;
     const { executor, epoch } = this.#proved;
     const fields = await readControl(this.#work, executor, epoch);
     if (this.#control !== held) return;
+    if (!held) {
+      // Nothing to answer on; a connection that no longer stands ends all the same (R10), and its machine learns why by proving again.
+      this.#endIfFallen(fields);
+      return;
+    }
     if (!mustAnswer && !isNews(fields, this.#told)) return;
     const answer = await signControl(this.#work, fields, held.nonce);
     if (this.#control !== held) return;
@@ -122,7 +126,11 @@ export class HeldQuestions {
     this.#control = undefined;
     this.#told = fields;
     this.#wire.answer<'control'>(held.question, epoch, { answer });
-    if (fields.standing === 'fenced' || fields.standing === 'revoked') this.#wire.close(1008, fields.standing);
+    this.#endIfFallen(fields);
+  }
+
+  #endIfFallen({ standing }: ControlFields): void {
+    if (standing === 'fenced' || standing === 'revoked') this.#wire.close(1008, standing);
   }
 
   /** With the store or the key process gone nothing may be promised: the machine sees silence and stops by itself. */

@@ -92,10 +92,10 @@ async function take(work: Work, tx: Writer, taking: Taking): Promise<Taken> {
   if (fresh.length === 0) return { answer: answerAgain(chain, receipts.at(-1)), row: undefined, result: undefined };
   requireLinks(chain, fresh);
   const late = before.state === 'unknown';
+  if (before.open === 0 && !late) throw afterTheEnd(fresh);
   if (!late && before.epoch !== from.epoch) {
     throw new ChannelRefused('CONNECTION_FENCED', 'an earlier connection was given this command; its chain is late');
   }
-  if (before.open === 0 && !late) throw afterTheEnd(fresh);
   const after = late ? takeLate(before, chain, fresh) : takeLinks(before, fresh, taking);
   if (!after) return { answer: undefined, row: undefined, result: undefined };
   return store(work, tx, { ...taking, receipts: fresh }, before, after, chain);

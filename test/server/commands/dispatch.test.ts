@@ -1,0 +1,320 @@
+import assert from 'node:assert/strict';
+import type { CommandId } from '../../../helpers/protocol/ids.ts';
+import { cancelCommand } from '../../../server/commands/cancel.ts';
+import { startWork } from '../../../server/commands/start-work.ts';
+import { findCommand } from '../../../server/commands/store.ts';
+import { changeExecutor } from '../../../server/executors/lifecycle.ts';
+import { findExecutor } from '../../../server/executors/store.ts';
+import { switchAgentOff, withdrawOperation } from '../../../server/grants/access.ts';
+import { Refusal } from '../../../server/refusal.ts';
+import { start } from '../../../server/runs/call.ts';
+import { endRun } from '../../../server/runs/store.ts';
+import type { Delivered, Play } from '../../fakes/fake-executor.ts';
+import { machineDescriptor } from '../../fakes/fake-machine.ts';
+import { confirmDescriptor, startControlPlane, until } from '../control-plane.ts';
+import type { ControlPlane, PairedMachine } from '../control-plane.ts';
+import { openRun } from '../work-run.ts';
+import type { OpenRun } from '../work-run.ts';
+
+const done: Play = { outcome: 'succeeded', result: { success: true, path: 'd' } };
+const refusedWith = (code: string) => (error: unknown) => error instanceof Refusal && error.code === code;
+/** Plays a command until somebody cancels it. */
+const untilCancelled = (delivered: Delivered) =>
+  new Promise<Play>((resolve) => {
+    const end = (): void => resolve({ outcome: 'cancelled', result: { success: false, code: 'CANCELLED' } });
+    delivered.cancelled.addEventListener('abort', end, { once: true });
+  });
+
+describe('bringing commands to a machine', () => {
+  let plane: ControlPlane;
+  let paired: PairedMachine;
+
+  beforeEach(async () => {
+    plane = await startControlPlane();
+    paired = await plane.pair();
+  });
+  afterEach(() => plane.stop());
+
+  const stored = async (id: CommandId) => {
+    const row = await findCommand(plane.context.store.read, id);
+    assert.ok(row);
+    return row;
+  };
+  const jobs = () => plane.context.store.read.selectFrom('jobs').selectAll().execute();
+  const begin = async (run: OpenRun): Promise<CommandId> => {
+    const binding = run.bindings.get('file.mkdir');
+    assert.ok(binding);
+    return start(plane.work, { run: run.run, binding, arguments: { path: 'd' } });
+  };
+  const online = async (play: (delivered: Delivered) => Promise<Play> | Play = () => done) => {
+    const machine = plane.machine(paired, play);
+    await machine.online();
+    return { machine, run: await openRun(plane) };
+  };
+
+  it('work waits in one queue, whose rows hold the command’s id alone, until the machine asks', async () => {
+    const machine = plane.machine(paired, () => done);
+    await machine.open();
+    await machine.prove();
+    const run = await openRun(plane);
+    const ids = [await begin(run), await begin(run), await begin(run)];
+    const rows = await jobs();
+    assert.deepEqual(
+      rows.map(({ command }) => command),
+      ids,
+    );
+    assert.deepEqual(Object.keys(rows[0] ?? {}).toSorted(), ['command', 'position']);
+    assert.equal(machine.delivered.length, 0);
+    const first = await machine.ask('work', { capacity: 2 });
+    assert.deepEqual(
+      first.commands.map((frame) => machine.receive(frame).envelope.command),
+      ids.slice(0, 2),
+    );
+    const second = await machine.ask('work', { capacity: 2 });
+    assert.deepEqual(
+      second.commands.map((frame) => machine.receive(frame).envelope.command),
+      ids.slice(2),
+    );
+    assert.deepEqual(await jobs(), []);
+  });
+
+  it('commands are delivered within their held question, and side by side', async () => {
+    const { machine, run } = await online(async (delivered) => {
+      if ((delivered.arguments as { path: string }).path === 'slow') return untilCancelled(delivered);
+      return done;
+    });
+    const slow = run.call('file.mkdir', { path: 'slow' });
+    await until('the slow one', () => machine.delivered.length === 1);
+    const fast = await Promise.all(
+      Array.from({ length: 50 }, (_, index) => run.call('file.mkdir', { path: `d${index}` })),
+    );
+    assert.ok(fast.every(({ end }) => end?.outcome === 'succeeded'));
+    await cancelCommand(plane.work, machine.delivered[0]?.envelope.command as CommandId, 'person');
+    assert.equal((await slow).end?.outcome, 'cancelled');
+  });
+
+  const withdrawals: Record<string, { change(run: OpenRun): Promise<unknown>; code: string }> = {
+    'the grant': {
+      change: () => withdrawOperation(plane.context, plane.by, paired.executor, plane.agent, 'file.mkdir'),
+      code: 'operation_ungranted',
+    },
+    'all access of the agent': {
+      change: () => switchAgentOff(plane.context, plane.by, paired.executor, plane.agent),
+      code: 'operation_ungranted',
+    },
+    'the ordinary tool grant': {
+      change: () =>
+        plane.context.store.write((tx) => tx.deleteFrom('toolGrants').where('operation', '=', 'file.mkdir').execute()),
+      code: 'logical_tool_ungranted',
+    },
+    'the local policy': {
+      change: () =>
+        confirmDescriptor(plane.context, plane.by, {
+          ...paired,
+          descriptor: machineDescriptor({ revision: 2, operations: ['file.read'] }),
+        }),
+      code: 'operation_ungranted',
+    },
+    'the run itself': { change: (run) => endRun(plane.work, run.run.id, 'stopped'), code: 'RUN_ENDED' },
+    'the binding': {
+      change: (run) =>
+        plane.context.store.write((tx) =>
+          tx
+            .updateTable('bindings')
+            .set({ operation: 'file.stat2' })
+            .where('run', '=', run.run.id)
+            .where('operation', '=', 'file.mkdir')
+            .execute(),
+        ),
+      code: 'BINDING_INVALID',
+    },
+  };
+  for (const [what, { change, code }] of Object.entries(withdrawals)) {
+    it(`${what} withdrawn between bind and call refuses the call before there is a command`, async () => {
+      const { machine, run } = await online();
+      await change(run);
+      await assert.rejects(run.call('file.mkdir', { path: 'd' }), refusedWith(code));
+      assert.equal(machine.delivered.length, 0);
+      assert.deepEqual(await plane.context.store.read.selectFrom('commands').select('id').execute(), []);
+    });
+  }
+
+  it('what is withdrawn between queue and dispatch refuses the command, and the gate is named', async () => {
+    const machine = plane.machine(paired, () => done);
+    await machine.open();
+    await machine.prove();
+    const run = await openRun(plane);
+    const id = await begin(run);
+    await plane.context.store.write((tx) =>
+      tx.deleteFrom('toolGrants').where('operation', '=', 'file.mkdir').execute(),
+    );
+    const asked = machine.ask('work', { capacity: 4 });
+    asked.catch(() => undefined);
+    const row = await until('the refusal', async () => ((await stored(id)).outcome === null ? undefined : stored(id)));
+    assert.deepEqual([row.outcome, row.gate, row.code], ['refused', 'control-plane', 'logical_tool_ungranted']);
+    assert.deepEqual(await jobs(), []);
+    assert.equal(machine.delivered.length, 0);
+  });
+
+  it('a paused executor stays online and is given nothing; resumed, it proves itself again and gets what waited', async () => {
+    const { machine, run } = await online();
+    await changeExecutor(plane.context, paired.executor, { type: 'executor.pause' });
+    await until('paused', () => machine.answer?.standing === 'paused');
+    assert.equal((await findExecutor(plane.context.store.read, paired.executor))?.state, 'online');
+    await assert.rejects(run.call('file.mkdir', { path: 'd' }), refusedWith('offline'));
+    assert.ok((await machine.heartbeat()).at > 0);
+    await changeExecutor(plane.context, paired.executor, { type: 'executor.resume' });
+    assert.equal(await machine.closed, 1008);
+    const again = plane.machine(paired, () => done, machine.state);
+    await again.online();
+    assert.equal((await run.call('file.mkdir', { path: 'd' })).end?.outcome, 'succeeded');
+  });
+
+  it('a cancel of what nobody was given ends it at once; the machine never sees it', async () => {
+    const machine = plane.machine(paired, () => done);
+    await machine.open();
+    await machine.prove();
+    const run = await openRun(plane);
+    const id = await begin(run);
+    await cancelCommand(plane.work, id, 'person');
+    assert.equal((await stored(id)).outcome, 'cancelled');
+    assert.deepEqual(await jobs(), []);
+    const empty = machine.ask('work', { capacity: 1 });
+    empty.catch(() => undefined);
+    assert.equal(machine.delivered.length, 0);
+  });
+
+  it('a cancel reaches a running command by the next control answer, and the outcome is what the machine proves', async () => {
+    const { machine, run } = await online(untilCancelled);
+    const abort = new AbortController();
+    const called = run.call('file.mkdir', { path: 'd' }, { signal: abort.signal });
+    const delivered = await until('the command', () => machine.delivered[0]);
+    const start = performance.now();
+    abort.abort();
+    assert.equal((await called).end?.outcome, 'cancelled');
+    assert.ok(performance.now() - start < 1000);
+    const late = run.call('file.mkdir', { path: 'e' });
+    const second = await until('the second', () => machine.delivered[1]);
+    await cancelCommand(plane.work, second.envelope.command, 'person');
+    await cancelCommand(plane.work, second.envelope.command, 'person');
+    assert.equal((await late).end?.outcome, 'cancelled');
+  });
+
+  it('a command that was done already when the cancel came is a success', async () => {
+    const machine = plane.machine(paired);
+    await machine.open();
+    await machine.prove();
+    const run = await openRun(plane);
+    const asked = machine.ask('work', { capacity: 1 });
+    const called = run.call('file.mkdir', { path: 'd' });
+    const [frame] = (await asked).commands;
+    assert.ok(frame);
+    const delivered = machine.receive(frame);
+    await cancelCommand(plane.work, delivered.envelope.command, 'person');
+    await machine.ask('receipts', machine.chain(delivered, done));
+    assert.equal((await called).end?.outcome, 'succeeded');
+  });
+
+  it('ending a run cancels what it has under way and tells the machine, once', async () => {
+    const { machine, run } = await online(untilCancelled);
+    const called = run.call('file.mkdir', { path: 'd' });
+    await until('the command', () => machine.delivered[0]);
+    await endRun(plane.work, run.run.id, 'stopped', { person: plane.by.person });
+    assert.equal((await called).end?.outcome, 'cancelled');
+    await until('the end of the run', () => machine.endedRuns.has(run.run.id));
+    await until('that it was heard', async () => {
+      const row = await plane.context.store.read
+        .selectFrom('runs')
+        .select('endTold')
+        .where('id', '=', run.run.id)
+        .executeTakeFirst();
+      return row?.endTold === 1;
+    });
+  });
+
+  it('a revocation while an operation runs is told within a second, and its outcome is unknown', async () => {
+    const { machine, run } = await online(() => new Promise<Play>(() => undefined));
+    const called = run.call('file.mkdir', { path: 'd' });
+    await until('the command', () => machine.delivered[0]);
+    const start = performance.now();
+    await changeExecutor(plane.context, paired.executor, { type: 'executor.disconnect', by: 'administrator' });
+    await until('the news', () => machine.answer?.standing === 'revoked');
+    assert.ok(performance.now() - start < 1000);
+    assert.equal((await called).end?.outcome, 'unknown');
+    assert.equal(await machine.closed, 1008);
+  });
+
+  it('a machine that ignores its fence gets nothing and is believed nothing', async () => {
+    const machine = plane.machine(paired);
+    await machine.open();
+    await machine.prove();
+    const run = await openRun(plane);
+    const asked = machine.ask('work', { capacity: 1 });
+    const called = run.call('file.mkdir', { path: 'd' });
+    const [frame] = (await asked).commands;
+    assert.ok(frame);
+    const delivered = machine.receive(frame);
+    await withdrawOperation(plane.context, plane.by, paired.executor, plane.agent, 'file.stat');
+    await assert.rejects(machine.ask('receipts', machine.chain(delivered, done)));
+    assert.equal(await machine.closed, 1008);
+    assert.equal((await called).end?.outcome, 'unknown');
+  });
+
+  it('a restart of the control plane runs nothing again: what was given is unknown, what waited is given once', async () => {
+    const machine = plane.machine(paired);
+    await machine.open();
+    await machine.prove();
+    const run = await openRun(plane);
+    const asked = machine.ask('work', { capacity: 1 });
+    const given = await begin(run);
+    const [frame] = (await asked).commands;
+    assert.ok(frame);
+    const delivered = machine.receive(frame);
+    const waiting = await begin(run);
+    machine.cut();
+    await machine.closed;
+    const again = await startWork(plane.context);
+    assert.equal((await stored(given)).state, 'unknown');
+    assert.equal((await stored(waiting)).state, 'queued');
+    await again.stop();
+    const back = plane.machine(paired, () => done, machine.state);
+    await back.online();
+    await until('what waited', async () => (await stored(waiting)).outcome === 'succeeded');
+    await back.ask('receipts', back.chain(delivered, done, true));
+    assert.equal((await stored(given)).outcome, 'succeeded');
+    assert.equal(back.delivered.filter(({ envelope }) => envelope.command === given).length, 0);
+  });
+
+  it('with the store gone nothing is given out and nothing is said to be done', async () => {
+    const { machine, run } = await online();
+    const write = plane.context.store.write;
+    Object.assign(plane.context.store, { write: () => Promise.reject(new Error('disk')) });
+    await assert.rejects(run.call('file.mkdir', { path: 'd' }));
+    assert.equal(machine.delivered.length, 0);
+    Object.assign(plane.context.store, { write });
+    assert.equal((await run.call('file.mkdir', { path: 'd' })).end?.outcome, 'succeeded');
+  });
+
+  it('arguments outside the operation’s shape make no command', async () => {
+    const { run } = await online();
+    for (const wrong of [{}, { path: 1 }, { path: 'a', more: true }, { path: 'x'.repeat(1025) }, 'text']) {
+      await assert.rejects(run.call('file.mkdir', wrong), refusedWith('ARGUMENTS_INVALID'));
+    }
+    await assert.rejects(
+      run.call('file.write', { path: 'a', content: '\u3042'.repeat(65_536) }),
+      refusedWith('ARGUMENTS_TOO_LARGE'),
+    );
+  });
+
+  it('the control lane answers within its second while a command runs, signed over its own nonce', async () => {
+    const { machine, run } = await online(untilCancelled);
+    const called = run.call('file.mkdir', { path: 'd' });
+    await until('the command', () => machine.delivered[0]);
+    const before = machine.answer;
+    await until('a further control answer', () => machine.answer !== before && machine.answer, 1500);
+    assert.equal(machine.answer?.confirmedRevision, 1);
+    assert.equal(Buffer.from(machine.answer.confirmedPolicyDigest).toString('hex'), paired.descriptor.policyDigest);
+    await cancelCommand(plane.work, machine.delivered[0]?.envelope.command as CommandId, 'person');
+    await called;
+  });
+});
