@@ -79,7 +79,7 @@ function confinedSection(row: Confined): string[] {
       row.limits.map(({ resource, value, reason }) => [resource, String(value), reason]),
     ),
     '### System calls',
-    `Sockets: ${row.systemCalls.sockets}. Accepting: ${row.systemCalls.accept ? 'yes' : 'no'}. Metadata of files: ${row.systemCalls.metadata}. ` +
+    `Sockets: ${row.systemCalls.sockets}. Accepting: ${row.systemCalls.accept ? 'yes' : 'no'}. Watching files: ${row.systemCalls.watch ? 'yes' : 'no'}. Metadata of files: ${row.systemCalls.metadata}. ` +
       `${row.systemCalls.reason}. Native calls: ${row.koffi ?? 'none'}.`,
     `<details><summary>All ${rules.length} rules of its filter</summary>\n\n${rules.map((line) => `- ${line}`).join('\n')}\n\n</details>`,
     '### Flags of node, beside the common ones',
@@ -130,7 +130,8 @@ export function render(): string {
     table(['row', 'what it does', 'network', 'lives'], overview),
     '## What every confined row has',
     'No capability, `no_new_privs`, Landlock, one seccomp filter, a core limit of 0, no controlling terminal. Its end of a channel is all that it can reach of another process. ' +
-      'What is left to a row that was taken over: to run the same program again, or bytes of its own through that program or its loader, under the same confinement.',
+      'What is left to a row that was taken over: to run the same program again, or bytes of its own through that program or its loader, under the same confinement; and to ask whether a path exists and what its size and times are, ' +
+      'which Landlock does not cover.',
     '### Common paths',
     table(['path', 'rights', 'reason'], pathRows(COMMON_PATHS)),
     '### Common environment',

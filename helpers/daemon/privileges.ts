@@ -59,8 +59,9 @@ export const daemon: Confined = {
   systemCalls: {
     sockets: 'none',
     accept: true,
+    watch: true,
     metadata: 'none',
-    reason: 'it accepts on inherited listeners and makes no socket of its own',
+    reason: 'it accepts on inherited listeners, makes no socket of its own, and watches the policy',
   },
   koffi: undefined,
   peers: [

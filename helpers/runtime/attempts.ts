@@ -1,7 +1,12 @@
 /** One thing that a process tries to reach. None of them changes anything when it succeeds. */
 export type Attempt =
   | {
-      readonly what: 'read a file' | 'open a file for writing' | 'list a folder' | 'make an unnamed file';
+      readonly what:
+        | 'read a file'
+        | 'open a file for writing'
+        | 'list a folder'
+        | 'make an unnamed file'
+        | 'watch a folder';
       readonly path: string;
     }
   | {

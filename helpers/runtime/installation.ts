@@ -80,7 +80,13 @@ export function copyForOtherUsers(installation: Installation): Installation {
       fs.mkdirSync(path.dirname(path.join(next, name)), { recursive: true });
       fs.writeFileSync(path.join(next, name), fs.readFileSync(path.join(installation.folder, name)), { flag: 'wx' });
     }
-    fs.renameSync(next, target);
+    try {
+      fs.renameSync(next, target);
+    } catch (error) {
+      // another starter made the same copy meanwhile
+      if (!fs.existsSync(target)) throw error;
+      fs.rmSync(next, { recursive: true });
+    }
     process.umask(umask);
   }
   // TRUST: the folders down to the copy belong to root; a copy that was altered is told by its hashes at each start

@@ -115,6 +115,7 @@ function reachFile(attempt: Extract<Attempt, { path: string }>): void {
   const { what, path } = attempt;
   if (what === 'read a file') return void fs.readFileSync(path);
   if (what === 'list a folder') return void fs.readdirSync(path);
+  if (what === 'watch a folder') return fs.watch(path).close();
   if (what === 'open a file for writing') return withOpen(path, fs.constants.O_WRONLY, () => undefined);
   if (what === 'make an unnamed file') return withOpen(path, O_TMPFILE | fs.constants.O_RDWR, () => undefined);
   if (what === 'connect to a Unix socket') return connectTo(unixSocket(), path);

@@ -157,13 +157,34 @@ function sockets(calls: SystemCalls): Rule[] {
     );
   }
   const connecting: readonly SyscallName[] =
-    calls.sockets === 'internet' ? [] : ['connect', 'bind', 'sendmsg', 'sendmmsg', 'recvmmsg'];
+    calls.sockets === 'internet' ? [] : ['connect', 'bind', 'sendmsg', 'sendmmsg', 'recvmsg', 'recvmmsg'];
   return [
     ...open,
     ...each('EACCES', 'peers are given at the start; no row makes another', ['socket', 'socketpair', ...connecting]),
     // a row that accepts also listens: Node does so again on an inherited listener, and no other socket is at hand
     ...(calls.accept ? [] : each('EACCES', 'no listener is inherited', ['listen', 'accept', 'accept4'])),
   ];
+}
+
+/** What could slow, starve or outlive another process of the same uid. */
+const OTHERS: readonly Rule[] = [
+  { call: 'prlimit64', when: [equal(0, 0n)], verdict: 'allow', reason: 'limits of the row itself' },
+  { call: 'prlimit64', verdict: 'EPERM', reason: 'limits of another process' },
+  { call: 'prctl', when: [equal(0, 1n)], verdict: 'EPERM', reason: 'a row ends with its starter' },
+  ...each('EPERM', 'a row schedules nobody', [
+    'setpriority',
+    'ioprio_set',
+    'sched_setaffinity',
+    'sched_setattr',
+    'sched_setparam',
+    'sched_setscheduler',
+  ]),
+];
+
+function watching(calls: SystemCalls): Rule[] {
+  return calls.watch
+    ? []
+    : each('EPERM', 'a watch tells names outside Landlock', ['inotify_init', 'inotify_init1', 'inotify_add_watch']);
 }
 
 function metadata(calls: SystemCalls): Rule[] {
@@ -191,6 +212,8 @@ export function seccompRules(calls: SystemCalls, execDescriptor: number): Rule[]
     ...execution(execDescriptor),
     ...sockets(calls),
     ...metadata(calls),
+    ...watching(calls),
+    ...OTHERS,
     ...each('EPERM', 'a row keeps the identity that launch gave it', IDENTITY),
     ...each('EPERM', 'a row signals nobody', ['kill', 'tkill', 'pidfd_open', 'pidfd_send_signal']),
     ...each('EPERM', 'no memory is shared by name', ['shmget', 'msgget', 'semget', 'mq_open']),
