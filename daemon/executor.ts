@@ -29,20 +29,26 @@ export interface Heard {
   readonly at: number | null;
 }
 
+/** Takes one line for the log: a closed code and a sentence without content, paths or keys. */
+export type Note = (code: string, sentence: string) => void;
+
 /** One executor of this daemon. */
 export class Executor {
   readonly id: ExecutorId;
   readonly actor: DaemonActor;
   readonly executions: Executions;
   readonly #core: Core;
+  readonly #note: Note;
   readonly #sessions: Sessions;
   readonly #receipts: Receipts;
   readonly #scheduler: Scheduler;
   readonly #free = new Set<() => void>();
   heard: Heard = { standing: 'unknown', at: null };
 
-  constructor(core: Core, id: ExecutorId, inspect: (event: InspectionEvent) => void) {
+  /** `note` takes what a person may want to read in the log. */
+  constructor(core: Core, id: ExecutorId, inspect: (event: InspectionEvent) => void, note: Note) {
     this.id = id;
+    this.#note = note;
     this.#core = core;
     const { sessions, executions, receipts } = core.forExecutor(id);
     this.#sessions = sessions;
@@ -137,7 +143,10 @@ export class Executor {
       },
       channel,
     );
-    void lanes.then(() => this.actor.send({ type: 'connection.lost' }));
+    void lanes.then((end) => {
+      this.#note('CONNECTION_ENDED', causesOf(end));
+      this.actor.send({ type: 'connection.lost' });
+    });
   }
 
   async #submit(): Promise<void> {
@@ -201,4 +210,10 @@ export class Executor {
     // Receipts travel again with the result; a repetition that fails is repeated by the control plane.
     if (channel) await this.#receipts.tell(channel, commandIdSchema.parse(commandId)).catch(() => undefined);
   }
+}
+
+/** The sentences of an error and of its causes, joined; every one of them was written here. */
+function causesOf(error: Error): string {
+  const { cause } = error;
+  return cause instanceof Error ? `${error.message}: ${causesOf(cause)}` : error.message;
 }

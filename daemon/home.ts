@@ -8,6 +8,7 @@ import { admitKey } from '../helpers/protocol/signed.ts';
 import type { Core } from './core.ts';
 import { ensureStated } from './descriptor.ts';
 import { Executor } from './executor.ts';
+import type { Note } from './executor.ts';
 import { claimDigestOf, Joining, preparedOf } from './joining.ts';
 import type { JoiningWish } from './joining.ts';
 import { OwnerRefused } from './owner.ts';
@@ -22,6 +23,7 @@ interface Pairing {
 /** Pairing or executor of one state folder. */
 export class Home {
   readonly #core: Core;
+  readonly #note: Note;
   readonly #inspect: (event: InspectionEvent) => void;
   #pairing: Pairing | undefined;
   #lastEnding: PairingState = { state: 'none' };
@@ -29,7 +31,8 @@ export class Home {
   /** Called when the executor's machine ends. */
   ended: () => void = () => undefined;
 
-  constructor(core: Core, inspect: (event: InspectionEvent) => void) {
+  constructor(core: Core, inspect: (event: InspectionEvent) => void, note: Note) {
+    this.#note = note;
     this.#core = core;
     this.#inspect = inspect;
   }
@@ -139,7 +142,7 @@ export class Home {
   #work(): void {
     const { paired } = this.#core.records.data;
     if (!paired) return;
-    this.executor = new Executor(this.#core, paired.executor, this.#inspect);
+    this.executor = new Executor(this.#core, paired.executor, this.#inspect, this.#note);
     this.executor.actor.subscribe({ complete: () => this.ended() });
     this.executor.actor.start();
   }

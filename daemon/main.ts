@@ -32,7 +32,7 @@ async function main(): Promise<void> {
     // Without the supervisor nobody could start or end a role: the daemon does not outlive it.
     orphaned: () => process.exit(0),
   });
-  const home: Home = new Home(core, trace.inspect);
+  const home: Home = new Home(core, trace.inspect, (code, sentence) => log.info({ code }, sentence));
   const stop = (): void => {
     if (home.executor) home.executor.actor.send({ type: 'daemon.stop' });
     else process.exit(0);

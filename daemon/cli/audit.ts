@@ -38,7 +38,10 @@ export async function audit(terminal: Terminal, places: Places, isJson: boolean)
     'trying what each row must not reach',
     runTwins(installation, configuration),
   );
-  const differences = [...(tree?.differences ?? []), ...twins.filter(({ isDifference }) => isDifference).map(sentence)];
+  const differences = [
+    ...(tree?.differences ?? []),
+    ...twins.filter(({ isDifference }) => isDifference).map(sentenceOf),
+  ];
   if (isJson)
     sayJson(terminal, {
       installation: installation.digest,
@@ -54,7 +57,8 @@ export async function audit(terminal: Terminal, places: Places, isJson: boolean)
   }
 }
 
-function sentence({ row, title, expected, twin, control }: TwinFinding): string {
+/** What a try showed that is not as the table says, in a sentence. */
+export function sentenceOf({ row, title, expected, twin, control }: TwinFinding): string {
   if (!control.reached) return `${row}: "${title}" shows nothing, because it fails without confinement too`;
   return `${row}: "${title}" was ${twin.reached ? 'reached' : 'refused'}, expected ${expected}`;
 }

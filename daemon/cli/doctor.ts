@@ -10,7 +10,7 @@ import type { Configuration } from '../../helpers/runtime/configuration.ts';
 import { InstallationError, readInstallation, verifyFiles } from '../../helpers/runtime/installation.ts';
 import { runTwins } from '../../helpers/runtime/twins.ts';
 import { PolicyInvalid } from '../config.ts';
-import { installationOfRows } from './audit.ts';
+import { installationOfRows, sentenceOf } from './audit.ts';
 import { CliFailure } from './failure.ts';
 import { askDaemon } from './owner-client.ts';
 import type { Places } from './places.ts';
@@ -142,13 +142,11 @@ function policy(places: Places): string {
 async function confinement(places: Places): Promise<string> {
   const configuration = configurationOf(places);
   const twins = await startedTwins(configuration);
-  const wrong = twins.filter(({ isDifference }) => isDifference);
-  if (wrong.length === 0) return `${twins.length} tries, each as the table says`;
-  const first = wrong[0];
-  const code = first !== undefined && !first.twin.reached ? ` (${first.twin.code})` : '';
+  const [first, ...more] = twins.filter(({ isDifference }) => isDifference);
+  if (!first) return `${twins.length} tries, each as the table says`;
   throw new Unwell(
-    `${wrong.length} of ${twins.length} tries are not as the table says${code}`,
-    `run \`nessie-executor audit\`; ${KERNEL_REMEDY}`,
+    `${sentenceOf(first)}${more.length > 0 ? `, and ${more.length} more` : ''}`,
+    `\`nessie-executor audit\` lists them all; ${KERNEL_REMEDY}`,
   );
 }
 

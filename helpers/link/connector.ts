@@ -25,11 +25,11 @@ export interface Trust {
 /** Makes one connection to the origin: TLS of version 1.2 or 1.3 with a checked name, or plain text to loopback. */
 export type Connect = () => Promise<net.Socket>;
 
-/** Prepares connecting. Throws LinkRefused with TLS_UNTRUSTED when the authorities cannot be read. */
-export function connector({ origin, authorities }: Trust): Connect {
+/** Prepares connecting within `withinMs`. Throws LinkRefused with TLS_UNTRUSTED when the authorities cannot be read. */
+export function connector({ origin, authorities }: Trust, withinMs: number = CONNECT_MS): Connect {
   const secureContext = origin.isSecure ? secureContextOf(authorities) : undefined;
   return async () => {
-    const signal = AbortSignal.timeout(CONNECT_MS);
+    const signal = AbortSignal.timeout(withinMs);
     try {
       const plain = await connectFirst(origin, signal);
       return secureContext ? await secure(plain, origin, secureContext, signal) : plain;
@@ -88,9 +88,14 @@ function orAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Va
 function connectTo(address: string, origin: Origin, signal: AbortSignal): Promise<net.Socket> {
   return new Promise((resolve, reject) => {
     // `host` is a literal address here: no second resolution, and a plain-text origin was literal from the start.
-    const socket = net.connect({ host: address, port: origin.port, noDelay: true, keepAlive: true, signal });
+    const socket = net.connect({ host: address, port: origin.port, noDelay: true, keepAlive: true });
+    // Not the `signal` of net.connect: that one would end the connection long after it stands.
+    const abort = (): void =>
+      void socket.destroy(new LinkRefused('ORIGIN_UNREACHABLE', 'no connection to the origin in time'));
+    signal.addEventListener('abort', abort, { once: true });
     socket.once('error', reject);
     socket.once('connect', () => {
+      signal.removeEventListener('abort', abort);
       socket.off('error', reject);
       if (isTheOne(socket, address, origin)) return resolve(socket);
       socket.destroy();
