@@ -75,12 +75,18 @@ export class PromoteHandlers {
 
   /** Takes the locks and settles what is there. Throws PromoteRefused BUSY where another promotion works on this root. */
   recover(): PromoteReply<'promote.recover'> {
-    this.#lock();
+    try {
+      this.#lock();
+    } catch (error) {
+      if (needsPerson(error)) return { outcome: 'needs-attention', conflicts: [] };
+      throw error;
+    }
     return recover(this.#given, { bootId: this.#bootId, now: Date.now() });
   }
 
   /** Does what a person decided about a journal that recovery left. */
   repair({ choice }: PromoteBody<'promote.repair'>): PromoteReply<'promote.repair'> {
+    if (!this.#isLocked) throw unsettled();
     return repair(this.#given, choice);
   }
 
@@ -123,7 +129,10 @@ export class PromoteHandlers {
   #refuseUnsettled(): void {
     let isSettled = false;
     try {
-      isSettled = findJournal(this.#given.own) === undefined && restingIds(this.#given.own, 'attention').length === 0;
+      isSettled =
+        this.#isLocked &&
+        findJournal(this.#given.own) === undefined &&
+        restingIds(this.#given.own, 'attention').length === 0;
     } catch (cause) {
       if (!needsPerson(cause)) throw cause;
     }
@@ -214,6 +223,10 @@ export class PromoteHandlers {
     }
     this.#isLocked = true;
   }
+}
+
+function unsettled(): PromoteRefused {
+  return new PromoteRefused('RECOVERY_REQUIRED', 'an earlier promotion is not settled; run `nessie-executor repair`');
 }
 
 function lockFile(own: number): number {

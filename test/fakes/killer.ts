@@ -58,6 +58,11 @@ export async function attach(
     ...injects,
   ]);
   const ended = new Promise<void>((resolve) => void child.once('exit', () => resolve()));
+  const watch = setInterval(() => {
+    // strace 6.1 sometimes waits for ever for threads of a process that is dead, and its parent is then never told
+    if (isDead(pid)) child.kill('SIGKILL');
+  }, 100);
+  void ended.then(() => clearInterval(watch));
   await new Promise<void>((resolve, reject) => {
     let said = '';
     child.stderr.on('data', (chunk: Buffer) => {
@@ -74,6 +79,15 @@ export async function attach(
       await ended;
     },
   };
+}
+
+function isDead(pid: number): boolean {
+  try {
+    return /\) [ZX] /.test(fs.readFileSync(`/proc/${pid}/stat`, 'latin1'));
+  } catch {
+    // reaped already
+    return true;
+  }
 }
 
 function callsOf(log: string): Call[] {

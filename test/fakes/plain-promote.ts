@@ -11,7 +11,7 @@ import type { PromotionScene } from './promotion-scene.ts';
 
 const TOP = path.resolve(import.meta.dirname, '..', '..');
 
-/** What an unconfined promote answered, or undefined where it ended first, and the mutating calls of its apply. */
+/** What an unconfined promote answered, or undefined where it refused or ended first, and the mutating calls of its apply. */
 export interface PlainRun {
   readonly recovered: PromoteReply<'promote.recover'>;
   readonly applied: PromoteReply<'promote.apply'> | undefined;
@@ -47,6 +47,7 @@ export async function applyPlainly(
   child.stdin.end();
   await exited;
   for (const descriptor of folders) fs.closeSync(descriptor);
-  const applied = answer === undefined ? undefined : promoteRequests['promote.apply'].reply.parse(answer);
+  const applied =
+    answer === undefined || answer === null ? undefined : promoteRequests['promote.apply'].reply.parse(answer);
   return { recovered, applied, calls: tracer.calls() };
 }

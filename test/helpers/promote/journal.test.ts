@@ -1,0 +1,227 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+
+import { JournalDamaged, readRecords, RecordWriter } from '../../../helpers/promote/journal-records.ts';
+import type { Begin, JournalRecord } from '../../../helpers/promote/journal-records.ts';
+import { recover } from '../../../helpers/promote/recover.ts';
+import type { Recovered } from '../../../helpers/promote/recover.ts';
+import { repair } from '../../../helpers/promote/repair.ts';
+import { hasStrace } from '../../fakes/killer.ts';
+import { applyPlainly } from '../../fakes/plain-promote.ts';
+import { timeless } from '../../fakes/promotion-scene.ts';
+import type { Listing, PromotionScene } from '../../fakes/promotion-scene.ts';
+import { twelveEntries } from '../../fakes/twelve-entries.ts';
+import { skipBecause } from '../../skip.ts';
+
+/** Positions that are tried of each journal; all of them are a campaign. */
+const POSITIONS = 60;
+
+type State = 'staging' | 'prepared' | 'committed';
+
+/** Where a kill leaves each state: before the journal is prepared, in the middle of the steps, in the middle of the cleaning. */
+const cuts: Readonly<Record<State, string>> = {
+  staging: 'renameat2:signal=KILL:when=2',
+  prepared: 'renameat2:signal=KILL:when=9',
+  committed: 'unlinkat:signal=KILL:when=3',
+};
+
+function random(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+/** A scene in the middle of its promotion. */
+class CutScene {
+  readonly scene: PromotionScene;
+  readonly before: Listing;
+  readonly journal: string;
+  readonly #descriptors: { readonly own: number; readonly root: number };
+
+  private constructor(scene: PromotionScene, before: Listing, state: State) {
+    this.scene = scene;
+    this.before = before;
+    this.journal = path.join(scene.own, `journal.${state}`);
+    this.#descriptors = { own: fs.openSync(scene.own, 'r'), root: fs.openSync(scene.root, 'r') };
+  }
+
+  static async in(state: State): Promise<CutScene> {
+    const scene = twelveEntries({ asCaller: true });
+    const before = scene.listing();
+    const { applied } = await applyPlainly(scene, [cuts[state]]);
+    assert.equal(applied, undefined);
+    const cut = new CutScene(scene, before, state);
+    assert.ok(fs.existsSync(cut.journal), `no journal in state ${state}`);
+    return cut;
+  }
+
+  recover(bootId = 'this boot'): Recovered {
+    return recover(this.#descriptors, { bootId, now: Date.now() });
+  }
+
+  repair(choice: 'restore' | 'set-aside') {
+    return repair(this.#descriptors, choice);
+  }
+
+  remove(): void {
+    for (const descriptor of Object.values(this.#descriptors)) fs.closeSync(descriptor);
+    this.scene.remove();
+  }
+}
+
+describe('a journal that is not whole', function () {
+  this.timeout(60_000);
+  const seed = Date.now() % 1_000_000;
+  let cut: CutScene | undefined;
+
+  before(function () {
+    if (!hasStrace()) skipBecause(this, 'strace');
+  });
+  afterEach(() => {
+    cut?.remove();
+    cut = undefined;
+  });
+
+  for (const state of ['prepared', 'committed'] as const) {
+    it(`${state}, truncated anywhere or with any bit flipped, is never half-replayed (seed ${seed})`, async () => {
+      const next = random(seed);
+      cut = await CutScene.in(state);
+      const whole = fs.readFileSync(cut.journal);
+      const left = cut.scene.listing();
+      for (let round = 0; round < POSITIONS; round += 1) {
+        const at = Math.floor(next() * whole.length);
+        const damaged = round % 2 === 0 ? whole.subarray(0, at) : Buffer.from(whole);
+        if (round % 2 === 1) damaged[at] = (damaged[at] ?? 0) ^ (1 << Math.floor(next() * 8));
+        fs.writeFileSync(cut.journal, damaged);
+        assert.deepEqual(cut.recover(), { outcome: 'needs-attention', conflicts: [] }, `round ${round}, byte ${at}`);
+        assert.deepEqual(cut.scene.listing(), left);
+        assert.deepEqual(fs.readFileSync(cut.journal), Buffer.from(damaged));
+      }
+      fs.writeFileSync(cut.journal, whole);
+      assert.equal(cut.recover().outcome, state === 'prepared' ? 'rolled-back' : 'cleaned');
+      if (state === 'prepared') assert.deepEqual(cut.scene.listing(), cut.before);
+      else assert.equal(fs.readFileSync(cut.scene.at('changed'), 'utf8'), 'new');
+    });
+  }
+
+  it('staging, with a first record that cannot be read, is kept while a stage folder stands', async () => {
+    cut = await CutScene.in('staging');
+    const whole = fs.readFileSync(cut.journal);
+    const left = cut.scene.listing();
+    for (const damaged of [
+      whole.subarray(0, 0),
+      whole.subarray(0, 20),
+      Buffer.concat([Buffer.from([1]), whole.subarray(1)]),
+    ]) {
+      fs.writeFileSync(cut.journal, damaged);
+      assert.equal(cut.recover().outcome, 'needs-attention');
+      assert.deepEqual(cut.scene.listing(), left);
+    }
+    fs.writeFileSync(cut.journal, whole.subarray(0, whole.length - 1));
+    assert.equal(cut.recover().outcome, 'rolled-back');
+    assert.deepEqual(cut.scene.listing(), cut.before);
+  });
+
+  it('a commit that was cut before its state was entered goes back', async () => {
+    cut = await CutScene.in('prepared');
+    const whole = fs.readFileSync(cut.journal);
+    const { chain } = readRecords(whole);
+    const commit = new RecordWriter(chain).next({ kind: 'commit', at: 1 });
+    fs.writeFileSync(cut.journal, Buffer.concat([whole, commit.subarray(0, 30)]));
+    assert.equal(cut.recover().outcome, 'rolled-back');
+    assert.deepEqual(cut.scene.listing(), cut.before);
+  });
+
+  const foreign: readonly (readonly [string, Partial<Record<keyof Begin, unknown>>])[] = [
+    ['of another root', { rootIdentity: '0'.repeat(64) }],
+    ['of another root of the same identity', { rootIno: '1' }],
+    ['of another device within one boot', { rootDev: '1' }],
+    ['of a newer format', { format: 2 }],
+  ];
+  for (const [sentence, changes] of foreign) {
+    it(`one ${sentence} is refused and kept`, async () => {
+      cut = await CutScene.in('prepared');
+      const left = cut.scene.listing();
+      rewrite(cut.journal, (record) => (record.kind === 'begin' ? { ...record, ...changes } : record) as JournalRecord);
+      assert.equal(cut.recover().outcome, 'needs-attention');
+      assert.deepEqual(cut.scene.listing(), left);
+      assert.ok(fs.existsSync(cut.journal));
+    });
+  }
+
+  it('one of another boot is replayed, whatever number the device has now', async () => {
+    cut = await CutScene.in('prepared');
+    rewrite(cut.journal, (record) => (record.kind === 'begin' ? { ...record, rootDev: '1' } : record));
+    assert.equal(cut.recover('another boot').outcome, 'rolled-back');
+    assert.deepEqual(cut.scene.listing(), cut.before);
+  });
+
+  it('S-165 a journal, lock or mark that is a link, a second name, a FIFO, another user’s or open to others is refused', async () => {
+    cut = await CutScene.in('prepared');
+    const { journal, scene } = cut;
+    const left = scene.listing();
+    const real = path.join(scene.folder, 'real');
+    for (const trap of traps) {
+      fs.renameSync(journal, real);
+      if (!trap(real, journal)) continue;
+      assert.equal(cut.recover().outcome, 'needs-attention');
+      assert.deepEqual(scene.listing(), left);
+      fs.rmSync(journal);
+      if (fs.existsSync(real)) fs.chmodSync(real, 0o600);
+      fs.renameSync(real, journal);
+    }
+    assert.equal(cut.recover().outcome, 'rolled-back');
+    for (const name of ['lock', 'mark']) {
+      const file = path.join(scene.own, name);
+      for (const trap of traps) {
+        fs.renameSync(file, real);
+        if (!trap(real, file)) continue;
+        const now = scene.listing();
+        const { recovered, applied } = await applyPlainly(scene, []);
+        const isRefused = name === 'lock' ? recovered.outcome === 'needs-attention' : applied?.outcome === 'refused';
+        assert.ok(isRefused, `${name}: ${JSON.stringify({ recovered, applied })}`);
+        assert.deepEqual(scene.listing(), now);
+        fs.rmSync(file);
+        fs.chmodSync(real, 0o600);
+        fs.renameSync(real, file);
+      }
+    }
+  });
+
+  it('a person sets a damaged journal aside: the tree stays as it is, and promotions go on', async () => {
+    cut = await CutScene.in('prepared');
+    const left = cut.scene.listing();
+    fs.truncateSync(cut.journal, 100);
+    assert.equal(cut.recover().outcome, 'needs-attention');
+    assert.throws(() => cut?.repair('restore'), JournalDamaged);
+    assert.deepEqual(cut.repair('set-aside'), { outcome: 'set-aside', kept: [] });
+    assert.deepEqual(timeless(cut.scene.listing()), timeless(left));
+    assert.equal(cut.recover().outcome, 'nothing-to-do');
+  });
+});
+
+/** Ways in which a file is not what promote wrote; each returns false where this user cannot make it. */
+const traps: readonly ((real: string, name: string) => boolean)[] = [
+  (real, name) => (fs.symlinkSync(real, name), true),
+  (real, name) => (fs.linkSync(real, name), true),
+  (_, name) => spawnSync('mkfifo', [name]).status === 0,
+  (real, name) => (fs.copyFileSync(real, name), fs.chmodSync(name, 0o644), true),
+  (real, name) => {
+    fs.copyFileSync(real, name);
+    fs.chmodSync(name, 0o600);
+    if (process.getuid?.() === 0) fs.chownSync(name, 65534, 65534);
+    else fs.chmodSync(name, 0o620);
+    return true;
+  },
+];
+
+/** Writes a journal again with other records, each bound to the ones before it as its writer would. */
+function rewrite(journal: string, change: (record: JournalRecord) => JournalRecord): void {
+  const writer = new RecordWriter();
+  const { records } = readRecords(fs.readFileSync(journal));
+  fs.writeFileSync(journal, Buffer.concat(records.map((record) => writer.next(change(record)))));
+}
