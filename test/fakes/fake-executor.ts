@@ -310,8 +310,10 @@ export class FakeExecutor {
   chain(delivered: Delivered, play: Play, late = false): ReceiptFrame {
     const command = delivered.envelope.command;
     if ('refused' in play) {
-      const refused = this.receipt('machine.refused', delivered, delivered.leasedDigest, { code: play.refused });
-      return { command, receipts: [refused], late };
+      const { type, signed } = this.receipt('machine.refused', delivered, delivered.leasedDigest, {
+        code: play.refused,
+      });
+      return { command, receipts: [{ type, signed }], late };
     }
     const accepted = this.receipt('machine.accepted', delivered, delivered.leasedDigest);
     const started = this.receipt('machine.started', delivered, accepted.digest);
