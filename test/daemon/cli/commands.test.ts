@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
+import { defaultPolicy } from '../../../daemon/config.ts';
 import { encode } from '../../../helpers/protocol/codec.ts';
 import { CommandLine } from '../../fixtures/command-line.ts';
 
@@ -86,6 +87,49 @@ describe('the command line', function () {
       assert.ok(!fs.existsSync('/nowhere') && !fs.existsSync('/usr/x'));
     });
   }
+
+  it('N-057 no flag, no variable and no key of the policy turns an origin into plain text', async () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'plain-'));
+    try {
+      const flags = [
+        [],
+        ['--ca', '/etc/hostname'],
+        ['--whole-home'],
+        ['--machine-name', 'box'],
+        ['--no-qr'],
+        ['--request', `req_${'a'.repeat(32)}`, '--challenge', Buffer.alloc(32).toString('base64url')],
+      ];
+      const { out: help } = await cli.run(['pair', '--help']);
+      const known = [...help.matchAll(/^ {2}(--[a-z-]+)/gm)].map(([, flag]) => flag).toSorted();
+      const tried = ['--origin', '--root', ...flags.flat().filter((flag) => flag.startsWith('--'))].toSorted();
+      assert.deepEqual(known, tried, 'every flag is tried');
+      for (const variable of ['0', '1', 'true']) {
+        for (const flag of flags) {
+          const words = [
+            '--in',
+            path.join(folder, 'x'),
+            'pair',
+            '--root',
+            '/usr',
+            '--origin',
+            'http://control.example',
+            ...flag,
+          ];
+          const { code, error } = await cli.run(words, {
+            NESSIE_ALLOW_LOOPBACK_HTTP: variable,
+            NODE_TLS_REJECT_UNAUTHORIZED: '0',
+          });
+          assert.equal(code, 3, error);
+          assert.match(error, /must be https, and no flag or variable changes that/);
+        }
+      }
+      assert.deepEqual(fs.readdirSync(folder), []);
+      const keys = Object.keys(defaultPolicy()).toSorted();
+      assert.deepEqual(keys, ['difference', 'ignore', 'limits', 'operations', 'promotion', 'version']);
+    } finally {
+      fs.rmSync(folder, { recursive: true });
+    }
+  });
 
   it('bytes that a trace may not hold are refused without being shown', async () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'trace-'));
