@@ -100,7 +100,7 @@ describe('the command line', function () {
         ['--request', `req_${'a'.repeat(32)}`, '--challenge', Buffer.alloc(32).toString('base64url')],
       ];
       const { out: help } = await cli.run(['pair', '--help']);
-      const known = [...help.matchAll(/^ {2}(--[a-z-]+)/gm)].map(([, flag]) => flag).toSorted();
+      const known = [...help.matchAll(/^ {2}(--[a-z-]+)/gm)].map(([, flag]) => flag ?? '').toSorted();
       const tried = ['--origin', '--root', ...flags.flat().filter((flag) => flag.startsWith('--'))].toSorted();
       assert.deepEqual(known, tried, 'every flag is tried');
       for (const variable of ['0', '1', 'true']) {
