@@ -1,11 +1,10 @@
 import fs from 'node:fs';
 import path from 'node:path';
 
-import { TABLE } from '../table.ts';
 import type { Configuration } from './configuration.ts';
 import { inodeIn, limitOf, type DescriptorView, type SocketView, type ThreadView } from './kernel-view.ts';
 import type { Confinement } from './platform/linux.ts';
-import type { Confined, Descriptor, DescriptorSource } from './privileges.ts';
+import type { Confined, Descriptor, DescriptorSource, Unconfined } from './privileges.ts';
 import { slotName } from './slots.ts';
 import { userOf } from './users.ts';
 
@@ -177,10 +176,8 @@ export function compareProcess(
 }
 
 /** Ways in which the supervisor holds more than it declares: capabilities under root, listening sockets. */
-export function compareSupervisor(seen: Seen): string[] {
-  const declaration = TABLE.supervisor;
-  const kept = declaration.confined ? [] : declaration.capabilities;
-  const mask = kept.reduce((bits, { bit }) => bits | (1n << BigInt(bit)), 0n);
+export function compareSupervisor(declaration: Unconfined, seen: Seen): string[] {
+  const mask = declaration.capabilities.reduce((bits, { bit }) => bits | (1n << BigInt(bit)), 0n);
   const wider = seen.threads.filter(({ capabilities }) => (capabilities.permitted & ~mask) !== 0n);
   return [
     ...wider.map(({ thread }) => `thread ${thread}: capabilities beyond the declared ones`),

@@ -160,7 +160,7 @@ export function inspectTree(installation: Installation, configuration: Configura
     slot: 0,
     landlockAbi: undefined,
     digests: undefined,
-    differences: compareSupervisor(seen),
+    differences: TABLE.supervisor.confined ? [] : compareSupervisor(TABLE.supervisor, seen),
   };
   const rows = childrenOf(supervisor).map((pid) => inspectRow(pid, supervisor, installation, configuration));
   const missing = Object.values(TABLE)

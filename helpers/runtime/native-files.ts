@@ -123,16 +123,6 @@ export function linkDescriptor(descriptor: number, directory: number, name: Buff
   syscall('linkat', AT_FDCWD, source, directory, terminated('linkat', name), AT_SYMLINK_FOLLOW);
 }
 
-/** Makes a second name of an existing file, not following links; throws NativeError (EEXIST, EXDEV). */
-export function linkat(from: number, fromName: Buffer, to: number, toName: Buffer): void {
-  syscall('linkat', from, terminated('linkat', fromName), to, terminated('linkat', toName), 0);
-}
-
-/** Makes a symbolic link with the given content; throws NativeError (EEXIST). */
-export function symlinkat(content: Buffer, directory: number, name: Buffer): void {
-  syscall('symlinkat', terminated('symlinkat', content), directory, terminated('symlinkat', name));
-}
-
 /** Sets the permission bits of an open file. */
 export function fchmod(descriptor: number, mode: number): void {
   syscall('fchmod', descriptor, mode);
@@ -152,11 +142,6 @@ export function futimens(descriptor: number, atimeNs: bigint, mtimeNs: bigint): 
   times.writeBigInt64LE(mtimeNs / second, 16);
   times.writeBigInt64LE(mtimeNs % second, 24);
   syscall('utimensat', descriptor, null, times, 0);
-}
-
-/** Sets the length of an open file, bytes. */
-export function ftruncate(descriptor: number, length: bigint): void {
-  syscall('ftruncate', descriptor, length);
 }
 
 /** Writes all bytes at an offset of an open file; throws NativeError (ENOSPC, EFBIG) with an unknown part written. */
@@ -191,13 +176,6 @@ export function copyFileRange(from: number, fromOffset: bigint, to: number, toOf
   offsets.writeBigInt64LE(fromOffset, 0);
   offsets.writeBigInt64LE(toOffset, 8);
   return syscall('copy_file_range', from, offsets.subarray(0, 8), to, offsets.subarray(8, 16), length, 0);
-}
-
-const FICLONE = 0x40049409;
-
-/** Makes an empty open file share the blocks of another; throws NativeError (EOPNOTSUPP, EXDEV, EINVAL: copy instead). */
-export function cloneBlocks(from: number, to: number): void {
-  syscall('ioctl', to, FICLONE, from);
 }
 
 /** Names of the extended attributes of an open file, as bytes; throws NativeError (EOPNOTSUPP). */

@@ -3,8 +3,6 @@ import { addressOf, NativeError, syscall, terminated } from './libc.ts';
 /** Commands of prctl(2) that the project uses. */
 const PR = {
   SET_PDEATHSIG: 1,
-  SET_DUMPABLE: 4,
-  SET_NAME: 15,
   CAPBSET_DROP: 24,
   SET_NO_NEW_PRIVS: 38,
   CAP_AMBIENT: 47,
@@ -16,11 +14,6 @@ const LAST_CAPABILITY = 63;
 /** Asks for a signal when the parent thread ends; a change of uid or an exec with other rights clears it (prctl(2)). */
 export function setParentDeathSignal(signal: number): void {
   syscall('prctl', PR.SET_PDEATHSIG, signal, 0, 0, 0);
-}
-
-/** Makes the process unreadable to others of its uid and without core file, until the next exec. */
-export function setUndumpable(): void {
-  syscall('prctl', PR.SET_DUMPABLE, 0, 0, 0, 0);
 }
 
 /** No later exec of this thread gains rights; cannot be undone. */
