@@ -47,9 +47,10 @@ export function goBack(
   }
 }
 
+const keyOf = ({ path }: Step): string => Buffer.from(path).toString('latin1');
+
 /** Old files and folders by the slot of what was created at their path. */
 function twinsOf(steps: readonly Step[]): ReadonlyMap<number, Facts | null> {
-  const keyOf = ({ path }: Step): string => Buffer.from(path).toString('latin1');
   const deleted = new Map(steps.filter(({ change }) => change === 'deleted').map((step) => [keyOf(step), step.before]));
   const created = steps.filter(({ change }) => change === 'created');
   return new Map(created.map((step) => [step.slot, deleted.get(keyOf(step)) ?? null]));

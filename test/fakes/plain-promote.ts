@@ -11,6 +11,8 @@ import type { PromotionScene } from './promotion-scene.ts';
 
 const TOP = path.resolve(import.meta.dirname, '..', '..');
 
+const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
+
 /** What an unconfined promote answered, or undefined where it refused or ended first, and the mutating calls of its apply. */
 export interface PlainRun {
   readonly recovered: PromoteReply<'promote.recover'>;
@@ -35,12 +37,11 @@ export async function applyPlainly(
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   const next = async (): Promise<unknown> => {
     const { value, done } = await lines.next();
-    return done === true ? undefined : JSON.parse(String(value));
+    return done === true ? undefined : JSON.parse(value);
   };
   const recovered = promoteRequests['promote.recover'].reply.parse(await next());
   const tracer = await attach(child.pid ?? 0, inject, also);
   const { payload, signature } = scene.approve();
-  const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
   child.stdin.write(`${JSON.stringify({ payload: hex(payload), signature: hex(signature) })}\n`);
   const answer = await next();
   await tracer.detach();

@@ -32,6 +32,15 @@ function sample(calls: readonly Call[], count: number, next: () => number): Call
   return calls.filter((call) => chosen.has(call));
 }
 
+async function killedAt(scene: PromotionScene, running: Running, call: Call): Promise<void> {
+  const tracer = await attach(running.pid, [`${call.name}:signal=KILL:when=${call.nth}`]);
+  const approval = scene.approve();
+  await running.client.request('promote.apply', { approval }, asking).catch(() => undefined);
+  running.client.close();
+  await running.exited;
+  await tracer.detach();
+}
+
 describe('promote is killed', function () {
   this.timeout(120_000);
   const seed = Number(process.env['NESSIE_TEST_SEED'] ?? Date.now() % 1_000_000);
@@ -60,15 +69,6 @@ describe('promote is killed', function () {
     const running = scene.start(installation);
     await running.client.request('promote.recover', {}, asking);
     return running;
-  }
-
-  async function killedAt(scene: PromotionScene, running: Running, call: Call): Promise<void> {
-    const tracer = await attach(running.pid, [`${call.name}:signal=KILL:when=${call.nth}`]);
-    const approval = scene.approve();
-    await running.client.request('promote.apply', { approval }, asking).catch(() => undefined);
-    running.client.close();
-    await running.exited;
-    await tracer.detach();
   }
 
   /** The tree is the old one with every time, or the new one; nothing of ours is left. */

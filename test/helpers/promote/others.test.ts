@@ -22,6 +22,8 @@ async function reached(running: Running, phase: string): Promise<void> {
   }
 }
 
+const isUnsettled = (error: unknown): boolean => error instanceof HelperRefused && error.code === 'RECOVERY_REQUIRED';
+
 const many = (count: number): Record<string, Wanted> =>
   Object.fromEntries(
     Array.from({ length: count }, (_, index) => [`many${String(index).padStart(4, '0')}`, { file: 'x' }]),
@@ -189,8 +191,6 @@ describe('others work in the tree during a promotion', function () {
     for (const name of ['b', 'c']) assert.deepEqual(now.get(name), before.get(name));
     assert.deepEqual([...timeless(now).keys()], ['.', 'a', 'b', 'c']);
     assert.deepEqual(await scene.recover(installation), recovered);
-    const isUnsettled = (error: unknown): boolean =>
-      error instanceof HelperRefused && error.code === 'RECOVERY_REQUIRED';
     await assert.rejects(scene.apply(installation), isUnsettled);
 
     const repairing = scene.start(installation);
@@ -210,11 +210,11 @@ describe('others work in the tree during a promotion', function () {
     scene.draftOf({ ...many(300), file: { file: fresh } });
     const running = scene.start(installation);
     await running.client.request('promote.recover', {}, asking);
-    let ended = false;
+    const ended = new AbortController();
     const applied = running.client.request('promote.apply', { approval: scene.approve() }, asking);
-    void applied.finally(() => (ended = true)).catch(() => undefined);
+    void applied.finally(() => ended.abort()).catch(() => undefined);
     const seen = new Set<string>();
-    while (!ended) {
+    while (!ended.signal.aborted) {
       seen.add(fs.readFileSync(scene.at('file'), 'utf8'));
       await new Promise((resolve) => void setImmediate(resolve));
     }
