@@ -11,6 +11,7 @@ import { pathToFileURL } from 'node:url';
 import { build, type Metafile } from 'esbuild';
 
 import { MANIFEST } from '../runtime/installation.ts';
+import { buildPage } from './page.ts';
 import { koffiBesideBundle, piscinaBesideBundle } from './plugins.ts';
 
 /** One program of an installation: the bundle's name without its ending, and its source from the top of the tree. */
@@ -101,6 +102,7 @@ export async function bundle(
   }
   fs.copyFileSync(koffiBinary(top), path.join(next, 'koffi.node'));
   fs.chmodSync(path.join(next, 'koffi.node'), 0o644);
+  if (present.some(({ name }) => name === 'server')) await buildPage(top, path.join(next, 'page'));
   writeManifest(next);
   fs.rmSync(folder, { recursive: true, force: true });
   fs.renameSync(next, folder);
