@@ -21,6 +21,8 @@ import { auditRoutes } from './audit/routes.ts';
 import { availabilityRoutes } from './availability/routes.ts';
 import { routes as channelRoutes } from './channel/routes.ts';
 import type { Work } from './commands/work.ts';
+import { ConfigRefused } from './config.ts';
+import type { Settings } from './config.ts';
 import type { Context } from './context.ts';
 import { routes as draftRoutes } from './drafts/routes.ts';
 import { routes as mcpRoutes } from './mcp/routes.ts';
@@ -63,10 +65,7 @@ const CONTENT_SECURITY_POLICY = {
 /** Makes the server without listening. `pageFolder` holds index.html and assets/ of the page; undefined where none was built. */
 export async function createApp(context: Context, work: Work, pageFolder?: string): Promise<App> {
   const { tls, behindProxy } = context.settings;
-  const https =
-    tls === undefined
-      ? null
-      : { cert: readFileSync(tls.certificate), key: readFileSync(tls.key), minVersion: 'TLSv1.2' as const };
+  const https = tls === undefined ? null : readTls(tls);
   const app = fastify({
     https,
     logger: false,
@@ -108,6 +107,16 @@ export async function createApp(context: Context, work: Work, pageFolder?: strin
   draftRoutes(app, work);
   await servePage(app, pageFolder);
   return app;
+}
+
+function readTls(tls: NonNullable<Settings['tls']>) {
+  try {
+    return { cert: readFileSync(tls.certificate), key: readFileSync(tls.key), minVersion: 'TLSv1.2' as const };
+  } catch (cause) {
+    throw new ConfigRefused('configuration keys tls.certificate and tls.key: both must be readable PEM files', {
+      cause,
+    });
+  }
 }
 
 /** Every call of the page belongs to a session; what may change something also comes from the page of this server. */

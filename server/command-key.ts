@@ -9,7 +9,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { connectKeyStore, signStatements } from '../actors/key-store.ts';
 import type { KeyStoreClient } from '../actors/key-store.ts';
 import { EXIT_PROTOCOL_VIOLATION } from '../helpers/protocol/errors.ts';
-import { copyForOtherUsers, readInstallation } from '../helpers/runtime/installation.ts';
+import { copyForOtherUsers, InstallationError, readInstallation } from '../helpers/runtime/installation.ts';
 import type { Installation } from '../helpers/runtime/installation.ts';
 import { startRow } from '../helpers/runtime/start.ts';
 import type { Started } from '../helpers/runtime/start.ts';
@@ -31,7 +31,7 @@ export interface KeptCommandKey extends CommandKey {
 
 /** Starts the key-store over `dataFolder/command-key`, making the key at the first start. Throws where it cannot be started or is another purpose's. */
 export async function startCommandKey(installationFolder: string, dataFolder: string): Promise<KeptCommandKey> {
-  const keeper = await Keeper.start(await preparedInstallation(installationFolder), join(dataFolder, 'command-key'));
+  const keeper = await Keeper.start(preparedInstallation(installationFolder), join(dataFolder, 'command-key'));
   return {
     publicKey: keeper.publicKey,
     broken: keeper.broken,
@@ -40,9 +40,19 @@ export async function startCommandKey(installationFolder: string, dataFolder: st
   };
 }
 
-async function preparedInstallation(folder: string): Promise<Installation> {
-  const installation = readInstallation(folder);
-  return process.getuid?.() === 0 ? copyForOtherUsers(installation) : installation;
+/** The key-store cannot be started; the sentence names what to do. */
+export class CommandKeyRefused extends Error {
+  override readonly name = 'CommandKeyRefused';
+}
+
+function preparedInstallation(folder: string): Installation {
+  try {
+    const installation = readInstallation(folder);
+    return process.getuid?.() === 0 ? copyForOtherUsers(installation) : installation;
+  } catch (cause) {
+    if (cause instanceof InstallationError) throw new CommandKeyRefused(cause.message, { cause });
+    throw cause;
+  }
 }
 
 class Keeper {
@@ -157,6 +167,9 @@ async function keyOf(client: KeyStoreClient): Promise<Uint8Array> {
     );
     return made.publicKey;
   }
-  if (status.purpose !== 'control-plane') throw new Error('the key of the data folder belongs to a machine');
+  if (status.purpose !== 'control-plane')
+    throw new CommandKeyRefused(
+      'the key in command-key of the data folder belongs to a machine: name another data folder',
+    );
   return status.publicKey;
 }

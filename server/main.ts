@@ -1,15 +1,15 @@
 /*
  * The control plane: `server --config FILE` serves; with a command after it, it does that and ends.
  *
- *   backup DIR · check · keys rotate · audit verify · sign-in-link LOGIN
+ *   backup DIR · check · keys rotate · audit verify · sign-in-link LOGIN · reset-password LOGIN
  *   set-up --organisation NAME --team NAME --project NAME --login LOGIN --name NAME
  *
  * Exit codes: 0 done; 1 something is not in order; 64 wrong usage; 78 the configuration is refused.
  */
 import { parseArgs } from 'node:util';
 import { ConfigRefused, readSettings } from './config.ts';
-import { auditVerify, backUp, check, makeSignInAddress, rotateKeys, setUpHere } from './maintain.ts';
-import { InstallationError } from '../helpers/runtime/installation.ts';
+import { auditVerify, backUp, check, makeSignInAddress, resetPassword, rotateKeys, setUpHere } from './maintain.ts';
+import { CommandKeyRefused } from './command-key.ts';
 import { KeyRingRefused } from './payloads/key-ring.ts';
 import { Refusal } from './refusal.ts';
 import { StoreFailed } from './store/store.ts';
@@ -18,7 +18,7 @@ import { serve } from './serve.ts';
 const EXIT = { inOrder: 0, notInOrder: 1, usage: 64, configuration: 78 } as const;
 
 const USAGE =
-  'usage: server --config FILE [backup DIR | check | keys rotate | audit verify | sign-in-link LOGIN | set-up --organisation NAME --team NAME --project NAME --login LOGIN --name NAME]';
+  'usage: server --config FILE [backup DIR | check | keys rotate | audit verify | sign-in-link LOGIN | reset-password LOGIN | set-up --organisation NAME --team NAME --project NAME --login LOGIN --name NAME]';
 
 const text = { type: 'string' } as const;
 const options = {
@@ -63,6 +63,9 @@ async function main(): Promise<number> {
     case 'sign-in-link':
       await makeSignInAddress(settings, given(argument, 'LOGIN'));
       return EXIT.inOrder;
+    case 'reset-password':
+      await resetPassword(settings, given(argument, 'LOGIN'));
+      return EXIT.inOrder;
     case 'set-up':
       await setUpHere(settings, {
         organisation: given(values.organisation, '--organisation'),
@@ -86,7 +89,7 @@ function explain(error: unknown): { readonly sentence: string; readonly code: nu
   if (code.startsWith('ERR_PARSE_ARGS')) return { sentence: USAGE, code: EXIT.usage };
   if (code === 'EADDRINUSE')
     return { sentence: 'the port of configuration key listen.port is in use: choose another', code: EXIT.notInOrder };
-  if (error instanceof InstallationError || error instanceof KeyRingRefused || error instanceof StoreFailed) {
+  if (error instanceof CommandKeyRefused || error instanceof KeyRingRefused || error instanceof StoreFailed) {
     return { sentence: error.message, code: EXIT.notInOrder };
   }
   const name = error instanceof Error ? error.name : 'unknown error';

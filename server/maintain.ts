@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { cp, mkdir, readFile, readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { signInAddress } from './accounts/sign-in.ts';
+import { forgetPassword, signInAddress } from './accounts/sign-in.ts';
 import { setUp } from './accounts/setup.ts';
 import type { FirstRun } from './accounts/setup.ts';
 import { verifyAudit } from './audit/record.ts';
@@ -124,6 +124,14 @@ export async function rotateKeys(settings: Settings): Promise<void> {
 /** A one-time address to sign in with, for somebody who has an account. */
 export async function makeSignInAddress(settings: Settings, login: string): Promise<void> {
   await withContext(settings, async (context) => print({ address: await signInAddress(context, login) }));
+}
+
+/** Takes a lost password away and prints a one-time address, in whose session a new one is set. */
+export async function resetPassword(settings: Settings, login: string): Promise<void> {
+  await withContext(settings, async (context) => {
+    await forgetPassword(context, login);
+    print({ address: await signInAddress(context, login) });
+  });
 }
 
 /** Makes the owner from the machine that runs the control plane, without password: the one-time address signs in and sets one. */

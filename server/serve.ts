@@ -5,6 +5,7 @@ import { createApp } from './app.ts';
 import { startCommandKey } from './command-key.ts';
 import { startWork } from './commands/start-work.ts';
 import type { Settings } from './config.ts';
+import type { Context } from './context.ts';
 import { openContext } from './open-context.ts';
 import { expirePairings } from './pairing/show.ts';
 
@@ -14,34 +15,44 @@ const PAIRING_SWEEP_MS = 10_000;
 const STOP_MS = 10_000;
 
 /**
- * Serves until a termination signal: key-store first, then store and work, then the port; in reverse order at the end. Prints one line
- * of JSON once it listens: `{"listening": origin, "setup": one-time address or null}`.
+ * Serves until a termination signal: key-store first, then store and work, then the port; in reverse order at the end, and also when a
+ * later one cannot start. Prints one line of JSON once it listens: `{"listening": origin, "setup": one-time address or null}`.
  */
 export async function serve(settings: Settings, installationFolder: string): Promise<void> {
-  const key = await startCommandKey(installationFolder, settings.dataFolder);
-  const context = await openContext(settings, key);
-  const work = await startWork(context, { keptMs: settings.payloadHours * 3_600_000 });
-  const page = join(installationFolder, 'page');
-  const app = await createApp(context, work, existsSync(join(page, 'index.html')) ? page : undefined);
-  await app.listen(settings.listen);
-  const sweep = setInterval(() => {
-    expirePairings(context).catch((error: unknown) => {
-      context.log.error({ error: error instanceof Error ? error.name : 'unknown' }, 'pairings not swept');
-    });
-  }, PAIRING_SWEEP_MS);
-  process.stdout.write(
-    `${JSON.stringify({ listening: settings.publicOrigin, setup: (await setupAddress(context)) ?? null })}\n`,
-  );
-  const cause = await Promise.race([termination(), key.broken]);
-  context.log.info({ cause }, 'stopping');
-  const forced = setTimeout(() => process.exit(1), STOP_MS);
-  clearInterval(sweep);
-  await work.stop();
-  await app.close();
-  await context.store.close();
-  await key.stop();
-  clearTimeout(forced);
-  if (cause !== 'SIGTERM' && cause !== 'SIGINT') process.exitCode = 1;
+  const endings: (() => Promise<unknown>)[] = [];
+  try {
+    const key = await startCommandKey(installationFolder, settings.dataFolder);
+    endings.unshift(() => key.stop());
+    const context = await openContext(settings, key);
+    endings.unshift(() => context.store.close());
+    const work = await startWork(context, { keptMs: settings.payloadHours * 3_600_000 });
+    endings.unshift(() => work.stop());
+    const page = join(installationFolder, 'page');
+    const app = await createApp(context, work, existsSync(join(page, 'index.html')) ? page : undefined);
+    // After the work: its connections are told to come again before the sockets close under them.
+    endings.splice(1, 0, () => app.close());
+    await app.listen(settings.listen);
+    const sweep = setInterval(() => void sweepPairings(context), PAIRING_SWEEP_MS);
+    endings.unshift(() => Promise.resolve(clearInterval(sweep)));
+    const setup = (await setupAddress(context)) ?? null;
+    process.stdout.write(`${JSON.stringify({ listening: settings.publicOrigin, setup })}\n`);
+    const cause = await Promise.race([termination(), key.broken]);
+    context.log.info({ cause }, 'stopping');
+    if (cause !== 'SIGTERM' && cause !== 'SIGINT') process.exitCode = 1;
+  } finally {
+    const forced = setTimeout(() => process.exit(1), STOP_MS);
+    for (const end of endings) await end();
+    clearTimeout(forced);
+  }
+}
+
+async function sweepPairings(context: Context): Promise<void> {
+  try {
+    await expirePairings(context);
+  } catch (error) {
+    // Each call looks at the time itself; the next sweep tries again.
+    context.log.error({ error: error instanceof Error ? error.name : 'unknown' }, 'pairings not swept');
+  }
 }
 
 function termination(): Promise<string> {

@@ -64,12 +64,31 @@ export async function signInAddress(context: Context, login: string): Promise<st
       .where('login', '=', login)
       .where('active', '=', 1)
       .executeTakeFirst();
-    if (row === undefined)
-      throw new Refusal('PERSON_ABSENT', `There is nobody with the login name ${login}.`, { status: 404 });
+    if (row === undefined) throw nobody(login);
     await record(context, tx, { action: 'person.link-made', person: row.id, outcome: 'done' });
     return makeLink(context, tx, { purpose: 'sign-in', person: row.id, lifeMs: linkTimes.signInMs });
   });
   return linkAddress(context, 'sign-in', token);
+}
+
+/** Takes the password of an account away and ends its sessions, asked for on the machine that runs the control plane. Throws Refusal PERSON_ABSENT. */
+export async function forgetPassword(context: Context, login: string): Promise<void> {
+  await context.store.write(async (tx) => {
+    const row = await tx
+      .updateTable('people')
+      .set({ password: null })
+      .where('login', '=', login)
+      .where('active', '=', 1)
+      .returning('id')
+      .executeTakeFirst();
+    if (row === undefined) throw nobody(login);
+    await tx.deleteFrom('sessions').where('person', '=', row.id).execute();
+    await record(context, tx, { action: 'person.password-forgotten', person: row.id, outcome: 'done' });
+  });
+}
+
+function nobody(login: string): Refusal {
+  return new Refusal('PERSON_ABSENT', `There is nobody with the login name ${login}.`, { status: 404 });
 }
 
 async function requireActive(tx: Writer, person: PersonId): Promise<void> {
