@@ -3,7 +3,7 @@
  *
  * THREAT: a variable of the environment (NODE_TLS_REJECT_UNAUTHORIZED, NODE_EXTRA_CA_CERTS) or a name server wants another
  * server taken for the origin. Trust is an explicit list, so that no variable adds to it; checking is explicit, so that none
- * ends it; the name in the certificate is checked for whatever address answers (test/helpers/link/connector.test.ts).
+ * ends it; the name in the certificate is checked for whatever address answers (test/helpers/link/call.test.ts).
  */
 import { lookup } from 'node:dns/promises';
 import net from 'node:net';
