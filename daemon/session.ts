@@ -46,9 +46,10 @@ export class Sessions {
     this.#parts = parts;
   }
 
-  /** The channel of the session that stands or is being proved. */
+  /** The channel of the session that stands; one that is still being proved is nobody's to ask on. */
   get channel(): ControlChannel | undefined {
-    return this.#open?.channel;
+    const channel = this.#open?.channel;
+    return channel && channel.epoch > 0 ? channel : undefined;
   }
 
   /** Hands on what link told. */
