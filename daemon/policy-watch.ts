@@ -23,7 +23,8 @@ export async function watchPolicy(
   };
   read();
   // The folder is watched, not the file: editors replace files, and a watch on the old one would see nothing.
-  const watcher = watch(folder, { depth: 0, ignoreInitial: true });
+  // By the clock, not by inotify: a watch of the kernel needs no right that Landlock knows, so no role may make one.
+  const watcher = watch(folder, { depth: 0, ignoreInitial: true, usePolling: true, interval: POLL_MS });
   watcher.on('all', read);
   // chokidar resolves the folder's path; where a role's own uid cannot walk it, the inherited descriptor is asked by the clock.
   watcher.on('error', () => fs.watchFile(file, { interval: POLL_MS }, read));

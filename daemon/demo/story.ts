@@ -249,10 +249,10 @@ export class Story {
   }
 
   async #audit(): Promise<string> {
-    const { stdout } = await run(
-      process.execPath,
-      [path.join(this.#dist, 'cli.mjs'), '--in', path.join(this.#folder, 'executor'), 'audit', '--json'],
-      { maxBuffer: 16_777_216 },
+    const command = [path.join(this.#dist, 'cli.mjs'), '--in', path.join(this.#folder, 'executor'), 'audit', '--json'];
+    // A difference ends the command with 1; what it printed says which.
+    const { stdout } = await run(process.execPath, command, { maxBuffer: 16_777_216 }).catch(
+      (error: { stdout: string }) => error,
     );
     // The form of `audit --json`.
     const { differences } = JSON.parse(stdout) as { differences: unknown[] };
