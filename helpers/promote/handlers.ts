@@ -21,7 +21,7 @@ import { createOwn, openOwn, UntrustedFile } from './own-folder.ts';
 import { readConfirmation, readPin } from './owner-folder.ts';
 import { planOf } from './plan.ts';
 import type { Planned } from './plan.ts';
-import type { OwnerPin, PromoteBody, PromoteRefusal, PromoteReply } from './protocol.ts';
+import type { OwnerConfirmation, OwnerPin, PromoteBody, PromoteRefusal, PromoteReply } from './protocol.ts';
 import { needsPerson, recover } from './recover.ts';
 import { repair } from './repair.ts';
 import { restingIds } from './resting-place.ts';
@@ -168,7 +168,7 @@ export class PromoteHandlers {
     const { statement, digest: approvalDigest } = openApproval(key, signed, { pin, mark, rootIdentity: identity, now });
     const { manifest, digest, state } = rebuild(draft);
     checkManifest(statement, manifest, digest);
-    checkConfirmation(pin, manifest, digest, readConfirmation(owner, digest));
+    checkConfirmation(pin, manifest, digest, confirmationIn(owner, digest));
     const plan = planOf(manifest, state);
     writeMark(own, {
       sequence: statement.sequence,
@@ -235,6 +235,16 @@ function lockFile(own: number): number {
   } catch (error) {
     // Another process made it between the two looks.
     if (error instanceof NativeError && error.code === 'EEXIST') return openOwn(own, 'lock') ?? createOwn(own, 'lock');
+    throw error;
+  }
+}
+
+/** A confirmation that cannot be believed is none. */
+function confirmationIn(owner: number, digest: string): OwnerConfirmation | undefined {
+  try {
+    return readConfirmation(owner, digest);
+  } catch (error) {
+    if (error instanceof UntrustedFile) return undefined;
     throw error;
   }
 }

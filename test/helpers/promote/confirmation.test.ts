@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { generateKeyPairSync } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+
+import { encodeStatement } from '../../../helpers/protocol/statements.ts';
+import type { PromoteReply } from '../../../helpers/promote/protocol.ts';
+import { PromotionScene } from '../../fakes/promotion-scene.ts';
+import { installRows } from '../../fakes/real-row.ts';
+import type { RealInstallation } from '../../fakes/real-row.ts';
+
+const codeOf = (reply: PromoteReply<'promote.apply'>): string => ('code' in reply ? reply.code : reply.outcome);
+const rawKey = (key: KeyObject): Buffer => Buffer.from(key.export({ format: 'der', type: 'spki' }).subarray(-32));
+
+describe('what the machine itself must confirm', function () {
+  this.timeout(60_000);
+  let installation: RealInstallation;
+  let scene: PromotionScene;
+
+  before(async () => {
+    installation = await installRows('promote');
+  });
+  after(() => installation.remove());
+  beforeEach(() => {
+    scene = new PromotionScene();
+  });
+  afterEach(() => scene.remove());
+
+  it('with promotion = machine nothing is applied without the confirmation of a person there', async () => {
+    scene.promotion = 'machine';
+    scene.pin();
+    scene.draftOf({ file: { file: 'new' } });
+    assert.equal(codeOf(await scene.apply(installation)), 'PROMOTION_CONFIRMATION_REQUIRED');
+    assert.deepEqual(fs.readdirSync(scene.root), []);
+    scene.confirm();
+    assert.equal(codeOf(await scene.apply(installation)), 'promoted');
+  });
+
+  it('S-148 a guarded entry needs it too, and by its own name', async () => {
+    scene.folderAt('.git');
+    scene.folderAt('.git/hooks');
+    scene.draftOf({ file: { file: 'new' }, '.git/hooks/pre-commit': { file: '#!/bin/sh\n', mode: 0o755 } });
+    const refused = await scene.apply(installation);
+    assert.deepEqual(refused, {
+      outcome: 'refused',
+      code: 'PROMOTION_CONFIRMATION_REQUIRED',
+      path: '.git/hooks/pre-commit',
+    });
+    scene.confirm({ guarded: [] });
+    assert.deepEqual(await scene.apply(installation), refused);
+    scene.confirm({ guarded: ['file'] });
+    assert.deepEqual(await scene.apply(installation), refused);
+    scene.confirm({ guarded: ['.git/hooks/pre-commit'] });
+    assert.equal(codeOf(await scene.apply(installation)), 'promoted');
+  });
+
+  const altered: readonly (readonly [string, Record<string, unknown>])[] = [
+    ['of another run', { run: `run_${'9'.repeat(32)}` }],
+    ['of another manifest', { manifestDigest: '9'.repeat(64) }],
+    ['of another root', { rootIdentity: '9'.repeat(64) }],
+  ];
+  for (const [sentence, changes] of altered) {
+    it(`a confirmation ${sentence} counts for nothing`, async () => {
+      scene.promotion = 'machine';
+      scene.pin();
+      scene.draftOf({ file: { file: 'new' } });
+      scene.confirm(changes);
+      assert.equal(codeOf(await scene.apply(installation)), 'PROMOTION_CONFIRMATION_REQUIRED');
+    });
+  }
+
+  it('a confirmation that others could have written, or that is a link or no confirmation, leaves the promotion undone', async () => {
+    scene.promotion = 'machine';
+    scene.pin();
+    scene.draftOf({ file: { file: 'new' } });
+    scene.confirm();
+    const file = path.join(scene.owner, 'confirmations', `${scene.manifest().digest}.json`);
+    fs.chmodSync(file, 0o666);
+    assert.equal(codeOf(await scene.apply(installation)), 'PROMOTION_CONFIRMATION_REQUIRED');
+    fs.chmodSync(file, 0o600);
+    fs.renameSync(file, `${file}.real`);
+    fs.symlinkSync(path.basename(`${file}.real`), file);
+    assert.equal(codeOf(await scene.apply(installation)), 'PROMOTION_CONFIRMATION_REQUIRED');
+    fs.rmSync(file);
+    fs.writeFileSync(file, '{}', { mode: 0o600 });
+    scene.give(file);
+    assert.equal(codeOf(await scene.apply(installation)), 'PROMOTION_CONFIRMATION_REQUIRED');
+    assert.deepEqual(fs.readdirSync(scene.root), []);
+    scene.confirm();
+    assert.equal(codeOf(await scene.apply(installation)), 'promoted');
+  });
+
+  describe('a new command key', () => {
+    const next = generateKeyPairSync('ed25519');
+    const stranger = generateKeyPairSync('ed25519');
+
+    /** A statement of the change, signed by whoever is given. */
+    function rotation(current: KeyObject, following: KeyObject, newKey = rawKey(next.publicKey)) {
+      const statement = {
+        guard: 1,
+        at: 1,
+        oldPublicKey: rawKey(scene.key.publicKey),
+        newPublicKey: newKey,
+        rotation: 1,
+      };
+      const payload = encodeStatement('control.rotation', statement);
+      return {
+        current: scene.sign('control.rotation', payload, current),
+        next: scene.sign('control.rotation', payload, following),
+      };
+    }
+
+    it('is taken beside a statement that both keys signed, and the old one counts no longer', async () => {
+      scene.draftOf({ file: { file: 'one' } });
+      const pinRotation = rotation(scene.key.privateKey, next.privateKey);
+      const approval = scene.approve({}, next.privateKey);
+      assert.equal(codeOf(await scene.apply(installation, { approval })), 'PROMOTION_REJECTED');
+      assert.equal(codeOf(await scene.apply(installation, { approval, pinRotation })), 'promoted');
+      scene.draftOf({ file: { file: 'two' } });
+      assert.equal(codeOf(await scene.apply(installation, { approval: scene.approve() })), 'PROMOTION_REJECTED');
+      const second = scene.approve({}, next.privateKey);
+      assert.equal(codeOf(await scene.apply(installation, { approval: second })), 'promoted');
+    });
+
+    it('is refused when one of the two did not sign, or signed another statement', async () => {
+      scene.draftOf({ file: { file: 'one' } });
+      const { privateKey: old } = scene.key;
+      const good = rotation(old, next.privateKey);
+      const bad = [
+        rotation(next.privateKey, next.privateKey),
+        rotation(old, old),
+        rotation(stranger.privateKey, next.privateKey),
+        rotation(old, next.privateKey, rawKey(stranger.publicKey)),
+        { current: good.current, next: rotation(old, next.privateKey, rawKey(scene.key.publicKey)).next },
+      ];
+      for (const pinRotation of bad) {
+        const approval = scene.approve({}, next.privateKey);
+        assert.equal(codeOf(await scene.apply(installation, { approval, pinRotation })), 'PROMOTION_REJECTED');
+      }
+      assert.deepEqual(fs.readdirSync(scene.root), []);
+    });
+  });
+});
