@@ -52,9 +52,19 @@ export type StateFolders = { readonly top: number; readonly lock: number } & Rea
 /** Who owns each folder; a folder that is not named belongs to the caller. */
 export type Owners = Partial<Readonly<Record<StateFolder, { readonly uid: number; readonly gid: number } | undefined>>>;
 
+/** Runs what touches the state folder; a cause that is not a refusal would tell a path, and its remedy is the same for each. */
+function orRefuse<T>(what: string, run: () => T): T {
+  try {
+    return run();
+  } catch (error) {
+    if (error instanceof StartRefusal) throw error;
+    throw new StartRefusal('STATE_FOLDER_UNREADABLE', `${what} cannot be opened: run \`nessie-executor doctor\``);
+  }
+}
+
 function openOrMake(top: number, name: StateFolder, owner: { uid: number; gid: number } | undefined): number {
   const at = `/proc/self/fd/${top}/${name}`;
-  if (!fs.existsSync(at)) {
+  if (fs.lstatSync(at, { throwIfNoEntry: false }) === undefined) {
     fs.mkdirSync(at, { mode: 0o700 });
     if (name === 'drafts') {
       fs.mkdirSync(`${at}/${slotName(0)}`, { mode: 0o500 });
@@ -67,31 +77,27 @@ function openOrMake(top: number, name: StateFolder, owner: { uid: number; gid: n
   return opened;
 }
 
+function openLock(top: number): number {
+  return openat2(top, Buffer.from('lock'), {
+    flags: fs.constants.O_RDWR | fs.constants.O_CREAT,
+    mode: 0o600,
+    resolve: RESOLVE.BENEATH | RESOLVE.NO_SYMLINKS,
+  });
+}
+
 /**
  * Opens a state folder, takes its lock before anything else (N-232, N-546) and makes what is missing. Throws StartRefusal
  * DAEMON_ALREADY_RUNNING, STATE_FOLDER_MODE or STATE_FOLDER_UNREADABLE.
  */
 export function openStateFolder(stateDir: string, owners: Owners): StateFolders {
-  let top: number;
-  try {
-    top = openat2(AT_FDCWD, Buffer.from(stateDir), { flags: FOLDER, resolve: RESOLVE.NO_MAGICLINKS });
-  } catch {
-    // the cause would tell a path; the remedy is the same for each
-    throw new StartRefusal(
-      'STATE_FOLDER_UNREADABLE',
-      'the state folder cannot be opened: run `nessie-executor doctor`',
-    );
-  }
+  const how = { flags: FOLDER, resolve: RESOLVE.NO_MAGICLINKS };
+  const top = orRefuse('the state folder', () => openat2(AT_FDCWD, Buffer.from(stateDir), how));
   refuseUnlessPrivate(top, process.getuid?.() ?? 0, 'the state folder');
-  const lock = openat2(top, Buffer.from('lock'), {
-    flags: fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_NOFOLLOW,
-    mode: 0o600,
-    resolve: RESOLVE.BENEATH | RESOLVE.NO_SYMLINKS,
-  });
+  const lock = orRefuse('its lock', () => openLock(top));
   if (!tryLock(lock)) {
     throw new StartRefusal('DAEMON_ALREADY_RUNNING', 'another executor serves this state folder: stop it first');
   }
-  const open = (name: StateFolder): number => openOrMake(top, name, owners[name]);
+  const open = (name: StateFolder): number => orRefuse(`its folder ${name}`, () => openOrMake(top, name, owners[name]));
   return {
     top,
     lock,

@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+
+import type { Installation } from '../../../helpers/runtime/installation.ts';
+import { FIXTURE_ROWS, makeExecutor, runningInstallation, Tree } from '../../fixtures/run-tree.ts';
+import { installForTest } from '../../fixtures/start-role.ts';
+import { until } from '../../fixtures/until.ts';
+
+describe('a supervisor that must not start', () => {
+  let built: Installation;
+  let remove: () => void;
+  let base: string;
+  let state: string;
+
+  before(async () => {
+    ({ installation: built, remove } = await installForTest(FIXTURE_ROWS));
+  });
+  after(() => {
+    if (process.getuid?.() === 0) fs.rmSync(runningInstallation(built).folder, { recursive: true });
+    remove();
+  });
+  beforeEach(() => {
+    const made = makeExecutor();
+    ({ base } = made);
+    state = made.configuration.stateDir;
+  });
+  afterEach(() => fs.rmSync(base, { recursive: true }));
+
+  const cases: readonly (readonly [string, string, () => void])[] = [
+    ['without configuration', 'NOT_PAIRED', () => fs.rmSync(path.join(state, 'supervisor.json'))],
+    [
+      'with a configuration that is no JSON',
+      'CONFIGURATION_INVALID',
+      () => fs.writeFileSync(path.join(state, 'supervisor.json'), '{'),
+    ],
+    ['with a configuration of another state folder', 'CONFIGURATION_INVALID', () => moveState()],
+    ['with a state folder that others may read', 'STATE_FOLDER_MODE', () => fs.chmodSync(state, 0o755)],
+    [
+      'with a folder of a row that others may read',
+      'STATE_FOLDER_MODE',
+      () => fs.mkdirSync(path.join(state, 'audit'), { mode: 0o755 }),
+    ],
+    [
+      'with a lock that is a link',
+      'STATE_FOLDER_UNREADABLE',
+      () => fs.symlinkSync('/dev/null', path.join(state, 'lock')),
+    ],
+    [
+      'with a folder of a row that is a link',
+      'STATE_FOLDER_UNREADABLE',
+      () => fs.symlinkSync(base, path.join(state, 'run')),
+    ],
+    ['without the root folder', 'ROOT_UNREADABLE', () => fs.rmSync(path.join(base, 'root'), { recursive: true })],
+    ['with a root folder that is a link', 'ROOT_UNREADABLE', () => linkInstead('root')],
+    [
+      "without the owner's folder",
+      'OWNER_FOLDER_UNREADABLE',
+      () => fs.rmSync(path.join(base, 'config/owner'), { recursive: true }),
+    ],
+  ];
+
+  function moveState(): void {
+    fs.renameSync(state, `${state}-moved`);
+    state = `${state}-moved`;
+    fs.mkdirSync(path.join(base, 'state'));
+  }
+
+  function linkInstead(name: string): void {
+    fs.renameSync(path.join(base, name), path.join(base, 'elsewhere'));
+    fs.symlinkSync('elsewhere', path.join(base, name));
+  }
+
+  for (const [title, code, cause] of cases) {
+    it(`${title} says ${code} with a remedy and no path, and starts nothing`, () => {
+      cause();
+      const { status, stderr } = spawnSync(process.execPath, [path.join(built.folder, 'supervisor.mjs'), state], {
+        encoding: 'utf8',
+      });
+      assert.equal(status, 78, stderr);
+      assert.match(
+        stderr,
+        new RegExp(`^supervisor: ${code}: .*: run \`nessie-executor|^supervisor: ${code}: .*; run \`nessie-executor`),
+      );
+      assert.ok(!stderr.includes(base) && !stderr.includes(' at '));
+    });
+  }
+
+  it('of several that start at once exactly one serves, and the others say so', async () => {
+    const { configuration } = makeExecutor();
+    const trees = [1, 2, 3, 4].map(() => new Tree(built, configuration));
+    const ended = await until('three have ended', () => {
+      const found = trees.filter(({ process: { exitCode } }) => exitCode !== null);
+      return found.length === 3 ? found : undefined;
+    });
+    for (const {
+      process: { exitCode },
+      log,
+    } of ended) {
+      assert.equal(exitCode, 75);
+      assert.match(log, /DAEMON_ALREADY_RUNNING/);
+    }
+    const winner = trees.find((tree) => !ended.includes(tree));
+    await winner?.ready();
+    assert.equal(await winner?.stop(), 0);
+    fs.rmSync(path.dirname(configuration.stateDir), { recursive: true });
+  });
+});
