@@ -79,7 +79,7 @@ function confinedSection(row: Confined): string[] {
       row.limits.map(({ resource, value, reason }) => [resource, String(value), reason]),
     ),
     '### System calls',
-    `Sockets: ${row.systemCalls.sockets}. Accepting: ${row.systemCalls.accept ? 'yes' : 'no'}. Watching files: ${row.systemCalls.watch ? 'yes' : 'no'}. Metadata of files: ${row.systemCalls.metadata}. ` +
+    `Sockets: ${row.systemCalls.sockets}. Accepting: ${row.systemCalls.accept ? 'yes' : 'no'}. Metadata of files: ${row.systemCalls.metadata}. ` +
       `${row.systemCalls.reason}. Native calls: ${row.koffi ?? 'none'}.`,
     `<details><summary>All ${rules.length} rules of its filter</summary>\n\n${rules.map((line) => `- ${line}`).join('\n')}\n\n</details>`,
     '### Flags of node, beside the common ones',

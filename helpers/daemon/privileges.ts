@@ -23,7 +23,7 @@ export const daemon: Confined = {
       reason: 'asks for rows, is told exits; its end ends the daemon',
     },
     { number: 4, kind: 'folder', source: 'state/daemon', reason: 'ledger, records and snapshots' },
-    { number: 5, kind: 'folder', source: 'configuration folder', reason: 'the policy, read and watched' },
+    { number: 5, kind: 'folder', source: 'configuration folder', reason: 'the policy, read again when it changes' },
     { number: 6, kind: 'listener', source: 'listener for link', reason: 'link reaches the daemon here' },
     { number: 7, kind: 'listener', source: 'listener for key-store', reason: 'key-store reaches the daemon here' },
     { number: 8, kind: 'listener', source: 'listener for workspace', reason: 'workspace reaches the daemon here' },
@@ -59,9 +59,8 @@ export const daemon: Confined = {
   systemCalls: {
     sockets: 'none',
     accept: true,
-    watch: true,
     metadata: 'none',
-    reason: 'it accepts on inherited listeners, makes no socket of its own, and watches the policy',
+    reason: 'it accepts on inherited listeners and makes no socket of its own',
   },
   koffi: undefined,
   peers: [

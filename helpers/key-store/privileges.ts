@@ -22,7 +22,7 @@ export const keyStore: Confined = {
     { resource: 'fileSize', value: 1_048_576, reason: 'keys and guards are small' },
   ],
   nodeFlags: [...COMMON_FLAGS, NO_ADDONS, '--jitless', '--max-semi-space-size=1', '--max-old-space-size=64'],
-  systemCalls: { sockets: 'none', accept: false, watch: false, metadata: 'none', reason: 'one inherited channel' },
+  systemCalls: { sockets: 'none', accept: false, metadata: 'none', reason: 'one inherited channel' },
   koffi: undefined,
   peers: [
     { row: 'daemon', asks: 'the peer', reason: 'the only peer on a machine' },

@@ -56,7 +56,6 @@ export const link: Confined = {
   systemCalls: {
     sockets: 'internet',
     accept: false,
-    watch: false,
     metadata: 'none',
     reason: 'streams to the origin and datagrams to name servers; no Unix socket, no listening',
   },

@@ -52,7 +52,6 @@ export const promote: Confined = {
   systemCalls: {
     sockets: 'none',
     accept: false,
-    watch: false,
     metadata: 'by descriptor',
     reason: 'modes, times and attributes of staged files are set through their descriptor, never by path',
   },

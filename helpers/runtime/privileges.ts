@@ -97,8 +97,6 @@ export type Limit = {
 export type SystemCalls = {
   readonly sockets: 'none' | 'internet';
   readonly accept: boolean;
-  /** Whether it may watch files: a watch tells names and changes of whatever the uid may read, whatever Landlock says. */
-  readonly watch: boolean;
   readonly metadata: 'none' | 'by descriptor';
   readonly reason: string;
 };

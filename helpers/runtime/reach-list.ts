@@ -115,13 +115,6 @@ function execTries(row: Confined): Try[] {
 
 const refused = (title: string, attempt: Attempt): Try => ({ title, attempt, expected: 'refused' });
 
-/** A watch is not judged by Landlock, so the rows that may watch could watch anything that their uid may read. */
-function watchTry(row: Confined, { root }: Configuration): Try {
-  const canReach = row.systemCalls.watch && process.getuid?.() !== 0;
-  const attempt = { what: 'watch a folder', path: root } as const;
-  return { title: 'watch the root folder', attempt, expected: canReach ? 'reached' : 'refused' };
-}
-
 /** Everything that a row's twin tries; execs come last, because a success would end the twin. */
 export function triesOf(row: Confined, aims: Aims): Try[] {
   const { configuration, pid, tcpPort, unixPath } = aims;
@@ -134,7 +127,7 @@ export function triesOf(row: Confined, aims: Aims): Try[] {
     refused('read /etc/passwd', { what: 'read a file', path: '/etc/passwd' }),
     refused("read another process's environment", { what: 'read a file', path: `/proc/${pid}/environ` }),
     refused("list another process's descriptors", { what: 'list a folder', path: `/proc/${pid}/fd` }),
-    watchTry(row, configuration),
+    refused('watch the root folder', { what: 'watch a folder', path: configuration.root }),
     refused('connect over TCP to another port', { what: 'connect over TCP', port: tcpPort }),
     refused('listen on a network', { what: 'listen on a network' }),
     refused('connect to a Unix socket', { what: 'connect to a Unix socket', path: unixPath }),

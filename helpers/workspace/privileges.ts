@@ -41,7 +41,6 @@ export const workspace: Confined = {
   systemCalls: {
     sockets: 'none',
     accept: false,
-    watch: false,
     metadata: 'none',
     reason: 'Landlock does not cover metadata: mode, owner, time, attributes and links are refused by number',
   },

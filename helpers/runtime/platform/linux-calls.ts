@@ -166,11 +166,16 @@ function sockets(calls: SystemCalls): Rule[] {
   ];
 }
 
-/** What could slow, starve or outlive another process of the same uid. */
+/** What could observe, slow, starve or outlive another process of the same uid. */
 const OTHERS: readonly Rule[] = [
   { call: 'prlimit64', when: [equal(0, 0n)], verdict: 'allow', reason: 'limits of the row itself' },
   { call: 'prlimit64', verdict: 'EPERM', reason: 'limits of another process' },
   { call: 'prctl', when: [equal(0, 1n)], verdict: 'EPERM', reason: 'a row ends with its starter' },
+  ...each('EPERM', 'a watch tells names and changes of whatever the uid may read, whatever Landlock says', [
+    'inotify_init',
+    'inotify_init1',
+    'inotify_add_watch',
+  ]),
   ...each('EPERM', 'a row schedules nobody', [
     'setpriority',
     'ioprio_set',
@@ -180,12 +185,6 @@ const OTHERS: readonly Rule[] = [
     'sched_setscheduler',
   ]),
 ];
-
-function watching(calls: SystemCalls): Rule[] {
-  return calls.watch
-    ? []
-    : each('EPERM', 'a watch tells names outside Landlock', ['inotify_init', 'inotify_init1', 'inotify_add_watch']);
-}
 
 function metadata(calls: SystemCalls): Rule[] {
   const reason = 'metadata of files is outside Landlock';
@@ -212,7 +211,6 @@ export function seccompRules(calls: SystemCalls, execDescriptor: number): Rule[]
     ...execution(execDescriptor),
     ...sockets(calls),
     ...metadata(calls),
-    ...watching(calls),
     ...OTHERS,
     ...each('EPERM', 'a row keeps the identity that launch gave it', IDENTITY),
     ...each('EPERM', 'a row signals nobody', ['kill', 'tkill', 'pidfd_open', 'pidfd_send_signal']),

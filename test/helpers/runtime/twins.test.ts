@@ -52,6 +52,8 @@ describe('twins', () => {
     'signal another process',
     "read another process's environment",
     'read /etc/passwd',
+    'watch the root folder',
+    "list another process's descriptors",
     'start a child',
     'execve a program',
     'execveat an absolute path',
