@@ -9,20 +9,27 @@ import type { Places } from './places.ts';
 import { draftCount } from './policy.ts';
 import { requireSetUp } from './set-up.ts';
 import { withDaemon } from './supervised.ts';
-import { grouped, say, typed, visible, withProgress } from './terminal.ts';
+import { grouped, say, sayJson, typed, visible, withProgress } from './terminal.ts';
 import type { Terminal } from './terminal.ts';
 
 /** What may be done with a journal that recovery could not settle. */
 export type JournalChoice = 'leave' | 'restore' | 'set-aside';
 
 /** Makes the folders private again, and lets a daemon in its error state try again. */
-export async function repair(terminal: Terminal, places: Places, journal: JournalChoice): Promise<void> {
+export async function repair(
+  terminal: Terminal,
+  places: Places,
+  journal: JournalChoice,
+  isJson: boolean,
+): Promise<void> {
   requireSetUp(places);
-  for (const name of closeFolders(places)) say(terminal, `${name} is private again`);
-  if (!(await isDaemonUp(places.stateDir))) {
-    return say(terminal, 'The daemon does not run; start it with `nessie-executor daemon`.');
-  }
+  const closed = closeFolders(places);
+  const isUp = await isDaemonUp(places.stateDir);
+  if (!isJson) for (const name of closed) say(terminal, `${name} is private again`);
+  if (!isUp && isJson) return sayJson(terminal, { closed, state: null, settled: [] });
+  if (!isUp) return say(terminal, 'The daemon does not run; start it with `nessie-executor daemon`.');
   const { state, settled } = await askDaemon(places.stateDir, 'daemon.repair', { journal });
+  if (isJson) return sayJson(terminal, { closed, state, settled });
   for (const name of settled) say(terminal, `kept beside: ${visible(name)}`);
   return say(terminal, `The daemon goes on: ${state}.`);
 }
@@ -40,10 +47,11 @@ function closeFolders({ stateDir }: Places): string[] {
 }
 
 /** Puts a new machine key in place of the old one; a rotation that was interrupted goes on. */
-export async function rotateKey(terminal: Terminal, places: Places): Promise<void> {
+export async function rotateKey(terminal: Terminal, places: Places, isJson: boolean): Promise<void> {
   const work = askDaemon(places.stateDir, 'daemon.rotate-key', {});
   const { fingerprint } = await withProgress(terminal, 'rotating the key', work);
-  say(terminal, `The machine's key is now ${grouped(fingerprint)}. The old one is erased.`);
+  if (isJson) return sayJson(terminal, { fingerprint });
+  return say(terminal, `The machine's key is now ${grouped(fingerprint)}. The old one is erased.`);
 }
 
 /** Erases key, drafts, policy and configuration of an executor after a person typed its name; the control plane's record stays. Rejects with CliFailure: refused. */

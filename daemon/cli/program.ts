@@ -240,8 +240,7 @@ function addTrace(program: Command, selected: () => Places): void {
 }
 
 function addUpkeep(program: Command, selected: () => Places): void {
-  program
-    .command('repair')
+  json(program.command('repair'))
     .description('let a daemon in its error state try again, after you looked at its fault')
     .addOption(
       new Option('--journal <choice>', 'what to do with a promotion that could not be settled')
@@ -249,13 +248,14 @@ function addUpkeep(program: Command, selected: () => Places): void {
         .default('leave'),
     )
     .addHelpText('after', examples('repair', 'repair --journal restore'))
-    .action(async (options: { journal: 'leave' | 'restore' | 'set-aside' }) =>
-      (await import('./mend.ts')).repair(ownTerminal(), selected(), options.journal),
+    .action(async (options: { journal: 'leave' | 'restore' | 'set-aside'; json: boolean }) =>
+      (await import('./mend.ts')).repair(ownTerminal(), selected(), options.journal, options.json),
     );
-  program
-    .command('rotate-key')
+  json(program.command('rotate-key'))
     .description('put a new machine key in place of the old one; goes on where it was interrupted')
-    .action(async () => (await import('./mend.ts')).rotateKey(ownTerminal(), selected()));
+    .action(async (options: { json: boolean }) =>
+      (await import('./mend.ts')).rotateKey(ownTerminal(), selected(), options.json),
+    );
   program
     .command('forget')
     .description('erase key, drafts and policy of an executor on this machine')
