@@ -81,11 +81,14 @@ export function App({ say, link }: { readonly say: Words; readonly link: OneTime
   const signedIn = session?.signedIn !== undefined;
   const spent = useRef(false);
   if (signedIn) spent.current = true;
+  const wasOut = useRef(false);
+  if (session !== undefined && !signedIn) wasOut.current = true;
   const unused = spent.current ? undefined : link;
   const changes = useChanges(signedIn);
   const page = useMemo<Page | undefined>(
-    () => session && { say, calls, session, announce, clockAheadMs, changes, renew },
-    [say, calls, session, announce, clockAheadMs, changes, renew],
+    () =>
+      session && { say, calls, session, announce, clockAheadMs, changes, renew, arrived: wasOut.current && signedIn },
+    [say, calls, session, announce, clockAheadMs, changes, renew, signedIn],
   );
   if (page === undefined) {
     if (refused === undefined) return null;

@@ -43,7 +43,7 @@ function accountCalls(client: Client) {
       readonly name: string;
       readonly role: 'admin' | 'member';
       readonly team: Id;
-    }) => client.send<{ readonly address: string }>('POST', `${api}/people`, wish),
+    }) => client.send<{ readonly person: Id; readonly address: string }>('POST', `${api}/people`, wish),
     linkFor: (person: Id) => client.send<{ readonly address: string }>('POST', `${api}/people/${person}/link`),
     offboard: (person: Id) => client.send<Done>('POST', `${api}/people/${person}/offboard`),
     makeTeam: (name: string) => client.send<{ readonly team: Id }>('POST', `${api}/teams`, { name }),

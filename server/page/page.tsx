@@ -17,6 +17,8 @@ export interface Page {
   /** The server's clock minus this browser's, in ms. */
   readonly clockAheadMs: number;
   readonly changes: Changes | undefined;
+  /** The person has just signed in on this page: the view that comes up takes the focus. */
+  readonly arrived: boolean;
   /** Asks again who is signed in and what the organisation has. Rejects with CallRefused. */
   readonly renew: () => Promise<void>;
 }

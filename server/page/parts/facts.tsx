@@ -15,14 +15,14 @@ export function Title({
   above?: ComponentChildren;
   children?: ComponentChildren;
 }) {
-  const { say } = usePage();
+  const { say, arrived } = usePage();
   const { moved } = useRouter();
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     document.title = say('page.title', { view: text });
   }, [text, say]);
   useEffect(() => {
-    if (moved) heading.current?.focus({ preventScroll: true });
+    if (moved || arrived) heading.current?.focus({ preventScroll: true });
   }, []);
   return (
     <div class="title">

@@ -1,4 +1,4 @@
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import { Down } from './icons.tsx';
 
@@ -11,46 +11,53 @@ export interface MenuItem {
   readonly onChoose: () => void;
 }
 
-/** Which item a key leads to; undefined where the key is no way through a menu. */
-function stepTo(key: string, at: number | undefined, last: number): number | undefined {
+/** Which of `count` items a key leads to from the one that has the focus, -1 where none has; undefined for another key. */
+function stepTo(key: string, at: number, count: number): number | undefined {
   switch (key) {
     case 'ArrowDown':
-      return at === undefined || at === last ? 0 : at + 1;
+      return (at + 1) % count;
     case 'ArrowUp':
-      return at === undefined || at === 0 ? last : at - 1;
+      return at <= 0 ? count - 1 : at - 1;
     case 'Home':
       return 0;
     case 'End':
-      return last;
+      return count - 1;
     default:
       return undefined;
   }
 }
 
+function drawnIn(menu: HTMLElement | null): readonly HTMLElement[] {
+  return [...(menu?.querySelectorAll<HTMLElement>('[role=menuitem]') ?? [])];
+}
+
 /** A menu button: arrows walk, Home and End jump, Escape and Tab close, and the focus goes back to the button. */
 export function Menu({ label, items }: { readonly label: string; readonly items: readonly MenuItem[] }) {
   const id = useId();
-  const [at, setAt] = useState<number | undefined>(undefined);
+  const [open, setOpen] = useState(false);
   const button = useRef<HTMLButtonElement>(null);
   const whole = useRef<HTMLDivElement>(null);
-  const open = at !== undefined;
-  useEffect(() => {
-    if (at !== undefined) whole.current?.querySelectorAll<HTMLElement>('[role=menuitem]')[at]?.focus();
-  }, [at]);
+  useLayoutEffect(() => {
+    if (open) drawnIn(whole.current)[0]?.focus();
+  }, [open]);
   const close = (): void => {
-    setAt(undefined);
+    setOpen(false);
     button.current?.focus();
   };
+  // The focus itself says where the person is: keys may come faster than the screen is drawn.
   const walk = (event: KeyboardEvent): void => {
-    const next = stepTo(event.key, at, items.length - 1);
-    if (event.key === 'Tab') return setAt(undefined);
-    if (next !== undefined) setAt(next);
+    const list = drawnIn(whole.current);
+    const at = list.findIndex((item) => item === document.activeElement);
+    const next = list.length === 0 ? undefined : stepTo(event.key, at, list.length);
+    if (event.key === 'Tab') return setOpen(false);
+    if (next !== undefined) list[next]?.focus();
+    else if (event.key === 'ArrowDown' || event.key === 'ArrowUp') setOpen(true);
     else if (event.key === 'Escape' && open) close();
     else return;
     event.preventDefault();
   };
   const left = ({ relatedTarget: to }: FocusEvent): void => {
-    if (!(to instanceof Node) || !whole.current?.contains(to)) setAt(undefined);
+    if (!(to instanceof Node) || !whole.current?.contains(to)) setOpen(false);
   };
   return (
     <div ref={whole} class="menu" onKeyDown={walk} onFocusOut={left}>
@@ -61,7 +68,7 @@ export function Menu({ label, items }: { readonly label: string; readonly items:
         aria-haspopup="menu"
         aria-expanded={open}
         aria-controls={open ? id : undefined}
-        onClick={() => setAt(open ? undefined : 0)}
+        onClick={() => setOpen(!open)}
       >
         {label}
         <Down />

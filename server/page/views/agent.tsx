@@ -168,6 +168,13 @@ function IssueForm({ agent, onIssued }: { readonly agent: AgentRow; readonly onI
       announce(say('token.issued'));
     });
   };
+  if (organisation.projects.length === 0) {
+    return (
+      <Notice tone="info">
+        <p>{say('project.none')}</p>
+      </Notice>
+    );
+  }
   return (
     <form class="panel" onSubmit={submit}>
       <h3>{say('token.issue')}</h3>

@@ -5,17 +5,17 @@ import { useAnswer, useDeed, usePage, useSignedIn } from '../page.tsx';
 import { Button } from '../parts/button.tsx';
 import { Dialog, DialogActions } from '../parts/dialog.tsx';
 import { CopyBlock, Title } from '../parts/facts.tsx';
-import { optionsOf, SelectField, TextField } from '../parts/field.tsx';
 import { Answered, Notice, Refused } from '../parts/notice.tsx';
 import { StateMark } from '../parts/standing.tsx';
 import { addressOf, Link } from '../router.tsx';
+import { Invite, type Invitation } from './invite.tsx';
 
 /** Members of the organisation, and inviting one more. */
 export function People() {
   const { say, calls } = usePage();
   const { person } = useSignedIn();
   const asked = useAnswer('organisation', calls.organisation, ['agents']);
-  const [invitation, setInvitation] = useState<{ readonly name: string; readonly address: string }>();
+  const [invitation, setInvitation] = useState<Invitation>();
   const administers = person.role !== 'member';
   return (
     <>
@@ -61,8 +61,6 @@ export function People() {
     </>
   );
 }
-
-type Invitation = { readonly name: string; readonly address: string };
 
 type MemberPart = {
   readonly row: PersonRow;
@@ -121,75 +119,6 @@ function MemberActions({ row: { id, name }, onLink, onDone }: MemberPart) {
           </DialogActions>
         </Dialog>
       )}
-    </div>
-  );
-}
-
-function Invite({ onInvited }: { readonly onInvited: (made: Invitation) => void }) {
-  const { say, calls } = usePage();
-  const { organisation } = useSignedIn();
-  const [name, setName] = useState('');
-  const [login, setLogin] = useState('');
-  const [role, setRole] = useState<'admin' | 'member'>('member');
-  const [team, setTeam] = useState<string>(organisation.teams[0]?.id ?? '');
-  const deed = useDeed();
-  const submit = (event: Event): void => {
-    event.preventDefault();
-    void deed.run(async () => {
-      const { address } = await calls.invite({ login, name, role, team });
-      onInvited({ name, address });
-      setName('');
-      setLogin('');
-    });
-  };
-  return (
-    <form class="panel" onSubmit={submit}>
-      <h2>{say('people.invite')}</h2>
-      <p>{say('people.invite.text')}</p>
-      <TextField label={say('people.name')} value={name} onValue={setName} maxLength={64} />
-      <TextField
-        label={say('sign-in.login')}
-        hint={say('set-up.login-hint')}
-        value={login}
-        onValue={setLogin}
-        maxLength={64}
-      />
-      <RoleAndTeam role={role} onRole={setRole} team={team} onTeam={setTeam} />
-      <Refused refused={deed.refused} />
-      <div class="actions">
-        <Button kind="primary" submit busy={deed.busy}>
-          {say('people.invite')}
-        </Button>
-      </div>
-    </form>
-  );
-}
-
-function RoleAndTeam({
-  role,
-  onRole,
-  team,
-  onTeam,
-}: {
-  readonly role: 'admin' | 'member';
-  readonly onRole: (role: 'admin' | 'member') => void;
-  readonly team: string;
-  readonly onTeam: (team: string) => void;
-}) {
-  const { say } = usePage();
-  const { organisation } = useSignedIn();
-  return (
-    <div class="two">
-      <SelectField
-        label={say('people.role')}
-        value={role}
-        onValue={(value) => onRole(value === 'admin' ? 'admin' : 'member')}
-        options={[
-          { value: 'member', text: say('role.member') },
-          { value: 'admin', text: say('role.admin') },
-        ]}
-      />
-      <SelectField label={say('place.team')} value={team} onValue={onTeam} options={optionsOf(organisation.teams)} />
     </div>
   );
 }
