@@ -46,6 +46,9 @@ declare module 'fastify' {
 /** Largest body of a JSON call, in bytes. */
 const BODY_LIMIT_BYTES = 262_144;
 
+/** Longest time for a request to arrive whole, in ms: a client that dribbles holds nothing for longer. */
+const REQUEST_MS = 30_000;
+
 /** What the page may load and do: its own files and this server, no inline code, no frame around it. */
 const CONTENT_SECURITY_POLICY = {
   'default-src': ["'none'"],
@@ -72,6 +75,7 @@ export async function createApp(context: Context, work: Work, pageFolder?: strin
     // TRUST: only a proxy on this machine may name the client, and only where the owner said that there is one.
     trustProxy: behindProxy ? 'loopback' : false,
     bodyLimit: BODY_LIMIT_BYTES,
+    requestTimeout: REQUEST_MS,
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 200 },
   }).withTypeProvider<ZodTypeProvider>();

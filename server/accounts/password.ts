@@ -1,6 +1,7 @@
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
 import type { PersonId } from '../../helpers/protocol/ids.ts';
+import { record } from '../audit/record.ts';
 import type { Context } from '../context.ts';
 import { Refusal } from '../refusal.ts';
 import { limits, takeLimit } from './limits.ts';
@@ -77,8 +78,20 @@ export async function checkPassword(context: Context, person: PersonId, password
   return isPassword(password, row.password);
 }
 
+/** Records that somebody did not prove who they are. */
+export async function recordRefusal(
+  context: Context,
+  action: string,
+  person: PersonId | undefined,
+  reason: string,
+): Promise<void> {
+  const who = person === undefined ? {} : { person };
+  await context.store.write((tx) => record(context, tx, { action, ...who, outcome: 'refused', reason }));
+}
+
 /** As checkPassword, for a route. Throws Refusal PASSWORD_WRONG too. */
 export async function requirePassword(context: Context, person: PersonId, password: string): Promise<void> {
   if (await checkPassword(context, person, password)) return;
+  await recordRefusal(context, 'person.password-refused', person, 'PASSWORD_WRONG');
   throw new Refusal('PASSWORD_WRONG', 'This is not the current password; nothing was changed.', { status: 403 });
 }

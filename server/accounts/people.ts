@@ -55,6 +55,7 @@ export async function invitePerson(
         role,
         active: 1,
         password: null,
+        enteredAt: null,
         createdAt,
       })
       .execute();
@@ -75,8 +76,12 @@ export async function renewInvitation(
     const member = await membershipOf(tx, by.person);
     requireOrganisationAdministrator(member);
     const row = await requirePerson(tx, member, person);
-    // THREAT: an administrator could sign in as somebody who has a password; a link is for an account without one.
-    if (row.password !== null) throw new Refusal('PASSWORD_SET', 'This person has a password and signs in with it.');
+    // THREAT: an administrator signs in as somebody else and has their private machines. A link is given while nobody has come in.
+    if (row.enteredAt !== null) {
+      throw new Refusal('PERSON_ENTERED', 'This person has signed in already; nobody is given a link in their place.', {
+        remedy: 'On the machine that runs the control plane: server --config FILE reset-password LOGIN.',
+      });
+    }
     await record(context, tx, entry('person.link-renewed', by, person));
     return makeLink(context, tx, { purpose: 'sign-in', person, lifeMs: linkTimes.invitationMs });
   });
@@ -265,10 +270,10 @@ async function requirePerson(
   tx: Writer,
   member: Membership,
   person: PersonId,
-): Promise<{ readonly password: string | null }> {
+): Promise<{ readonly enteredAt: number | null }> {
   const row = await tx
     .selectFrom('people')
-    .select('password')
+    .select('enteredAt')
     .where('id', '=', person)
     .where('organisation', '=', member.organisation)
     .where('active', '=', 1)

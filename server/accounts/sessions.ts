@@ -56,6 +56,12 @@ export async function beginSession(context: Context, tx: Writer, person: PersonI
     .where('createdAt', '<=', now - sessionTimes.absoluteMs)
     .execute();
   await tx
+    .updateTable('people')
+    .set({ enteredAt: now })
+    .where('id', '=', person)
+    .where('enteredAt', 'is', null)
+    .execute();
+  await tx
     .insertInto('sessions')
     .values({
       id: randomBytes(16).toString('hex'),

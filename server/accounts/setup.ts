@@ -79,6 +79,7 @@ async function makeFirstAccount(
       role: 'owner',
       active: 1,
       password,
+      enteredAt: null,
       createdAt,
     })
     .execute();

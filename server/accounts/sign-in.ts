@@ -5,7 +5,7 @@ import { Refusal } from '../refusal.ts';
 import type { Writer } from '../store/store.ts';
 import { addressSubject, limits, takeLimit } from './limits.ts';
 import { linkAddress, linkTimes, makeLink, useLink } from './links.ts';
-import { isPassword } from './password.ts';
+import { isPassword, recordRefusal } from './password.ts';
 import { beginSession } from './sessions.ts';
 
 /** Signs a person in by login and password; the answer is the cookie's text. An unknown login and a wrong password look and last alike. */
@@ -22,9 +22,17 @@ export async function signIn(
     .where('login', '=', login)
     .executeTakeFirst();
   const isRight = await isPassword(password, row?.active === 1 ? row.password : null);
+  if (!isRight || row === undefined) {
+    // The same work for a login that nobody has, so that time tells nothing.
+    await recordRefusal(
+      context,
+      'person.sign-in-refused',
+      row?.id,
+      row === undefined ? 'LOGIN_UNKNOWN' : 'PASSWORD_WRONG',
+    );
+    throw new Refusal('SIGN_IN_REFUSED', 'Login name or password is not right.', { status: 401 });
+  }
   return context.store.write(async (tx) => {
-    if (!isRight || row === undefined)
-      throw new Refusal('SIGN_IN_REFUSED', 'Login name or password is not right.', { status: 401 });
     await record(context, tx, {
       action: 'person.signed-in',
       organisation: row.organisation,

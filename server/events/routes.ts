@@ -6,7 +6,7 @@ import type { ServerResponse } from 'node:http';
 import type { Change } from '../wake.ts';
 import type { Context } from '../context.ts';
 import type { App } from '../http.ts';
-import { personOfRequest } from '../accounts/sessions.ts';
+import { personOfRequest, sessionTimes } from '../accounts/sessions.ts';
 import type { SignedIn } from '../accounts/sessions.ts';
 import { requireDiscoverable } from '../executors/entitled.ts';
 import { Refusal } from '../refusal.ts';
@@ -71,8 +71,13 @@ function eventText(change: Change): string {
 }
 
 /** A session that ended hears nothing more. */
-async function stands({ store }: Context, { session }: SignedIn): Promise<boolean> {
-  const row = await store.read.selectFrom('sessions').select('id').where('id', '=', session).executeTakeFirst();
+async function stands({ store, clock }: Context, { session }: SignedIn): Promise<boolean> {
+  const row = await store.read
+    .selectFrom('sessions')
+    .select('id')
+    .where('id', '=', session)
+    .where('createdAt', '>', clock.now() - sessionTimes.absoluteMs)
+    .executeTakeFirst();
   return row !== undefined;
 }
 

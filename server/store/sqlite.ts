@@ -25,9 +25,9 @@ const BUSY_MS = 5000;
 export async function openSqliteStore(file: string): Promise<Store> {
   await (await open(file, 'a', 0o600)).close();
   await chmod(file, 0o600);
-  const writer = connect(file);
+  const writer = connect(file, 'writer');
   await migrate(writer.kysely, 'sqlite');
-  const reader = connect(file);
+  const reader = connect(file, 'reader');
   const commits = new GroupCommit(writer.kysely);
   return {
     dialect: 'sqlite',
@@ -39,7 +39,8 @@ export async function openSqliteStore(file: string): Promise<Store> {
     },
     backup: async (target) => {
       if (existsSync(target)) throw new Error('the backup file exists already; name one that does not');
-      await sql`vacuum into ${target}`.execute(reader.kysely);
+      await commits.idle();
+      await sql`vacuum into ${target}`.execute(writer.kysely);
       await chmod(target, 0o600);
     },
     faults: () => faultsOf(reader.kysely),
@@ -60,7 +61,7 @@ async function faultsOf(database: Kysely<Tables>): Promise<string[]> {
   ];
 }
 
-function connect(file: string): { readonly kysely: Kysely<Tables> } {
+function connect(file: string, use: 'reader' | 'writer'): { readonly kysely: Kysely<Tables> } {
   const raw = new Database(file);
   for (const setting of [
     'journal_mode = WAL',
@@ -72,19 +73,25 @@ function connect(file: string): { readonly kysely: Kysely<Tables> } {
   ]) {
     raw.exec(`pragma ${setting}`);
   }
-  return { kysely: new Kysely<Tables>({ dialect: dialectOver(cached(raw)) }) };
+  if (use === 'reader') raw.exec('pragma query_only = ON');
+  const database = cached(raw);
+  const driver = () => (use === 'reader' ? new SqliteDriver({ database }) : new ImmediateDriver({ database }));
+  return { kysely: new Kysely<Tables>({ dialect: dialectWith(driver) }) };
 }
 
-function dialectOver(database: SqliteDatabase): Dialect {
+function dialectWith(createDriver: () => SqliteDriver): Dialect {
   return {
     createAdapter: () => new SqliteAdapter(),
-    createDriver: () => new ImmediateDriver({ database }),
+    createDriver,
     createIntrospector: (kysely) => new SqliteIntrospector(kysely),
     createQueryCompiler: () => new SqliteQueryCompiler(),
   };
 }
 
-/** Takes the write lock at the start: a transaction that reads first and writes later fails when another process wrote in between. */
+/**
+ * Takes the write lock at the start: a transaction that reads first and writes later fails when another process wrote in between. Never
+ * for readers, whose transactions would wait for the writer of their own process.
+ */
 class ImmediateDriver extends SqliteDriver {
   override async beginTransaction(connection: DatabaseConnection): Promise<void> {
     await connection.executeQuery(CompiledQuery.raw('begin immediate'));

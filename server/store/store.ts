@@ -18,7 +18,7 @@ export type Writer = Transaction<Tables>;
 /** The store behind every subject. */
 export interface Store {
   readonly dialect: 'sqlite' | 'postgres';
-  /** Reads what is committed. Several reads that must agree share `read.transaction()`. */
+  /** Reads what is committed and cannot write. Several reads that must agree share `read.transaction()`, which holds nobody up. */
   readonly read: Reader;
   /** Runs one durable job; rejects with what the job threw, or with StoreFailed when the flush failed and nothing of the group stands. */
   write<Result>(job: (tx: Writer) => Promise<Result>): Promise<Result>;

@@ -38,6 +38,8 @@ interface AccountTables {
     active: Flag;
     /** `scrypt$N$r$p$salt$hash`, base64; null where none was set yet. */
     password: string | null;
+    /** First sign-in; until then whoever invited may be given another link. */
+    enteredAt: number | null;
     createdAt: number;
   };
   teamMembers: { team: TeamId; person: PersonId; role: 'admin' | 'member' };

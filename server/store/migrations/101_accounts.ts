@@ -24,6 +24,7 @@ const tables: Readonly<Record<string, readonly string[]>> = {
     `"role" text not null check ("role" in ('owner', 'admin', 'member'))`,
     '"active" @integer not null check ("active" in (0, 1))',
     '"password" text',
+    '"enteredAt" @integer',
     '"createdAt" @integer not null',
   ],
   teamMembers: [

@@ -98,7 +98,7 @@ describe('agents', () => {
     const admin = await plane.invite('admin', 'admin');
     const owner = { login: 'y', name: 'y', role: 'owner', team };
     assert.equal((await admin.post('/api/page/people', owner)).body.code, 'OWNER_REQUIRED');
-    assert.equal((await admin.post(`/api/page/people/${guest.person}/link`)).body.code, 'PASSWORD_SET');
+    assert.equal((await admin.post(`/api/page/people/${guest.person}/link`)).body.code, 'PERSON_ENTERED');
     assert.equal(
       (await admin.post('/api/page/people', { ...owner, role: 'member', login: 'guest' })).body.code,
       'LOGIN_TAKEN',

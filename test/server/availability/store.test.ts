@@ -265,9 +265,9 @@ describe('availability from the store', () => {
       ['projects', 'scope_mismatch'],
       ['descriptors', 'descriptor_unreviewed'],
     ] as const) {
-      await sql.raw(`alter table "${table}" rename to "gone"`).execute(plane.context.store.read);
+      await plane.context.store.write((tx) => sql.raw(`alter table "${table}" rename to "gone"`).execute(tx));
       const answer = await resolve(plane.context, plane.context.store.read, scene.question);
-      await sql.raw(`alter table "gone" rename to "${table}"`).execute(plane.context.store.read);
+      await plane.context.store.write((tx) => sql.raw(`alter table "gone" rename to "${table}"`).execute(tx));
       assert.deepEqual(answer, { available: false, reason }, table);
     }
     assert.deepEqual(await resolve(plane.context, plane.context.store.read, scene.question), { available: true });

@@ -121,6 +121,22 @@ describe('embedded store', () => {
     assert.deepEqual(await store.faults(), []);
   });
 
+  it('readers cannot write, agree among themselves for as long as they want, and hold no writer up', async () => {
+    await assert.rejects(
+      store.read
+        .insertInto('organisations')
+        .values({ id: newId('org'), name: 'x', createdAt: 1 })
+        .execute(),
+      /readonly/,
+    );
+    await store.read.transaction().execute(async (snapshot) => {
+      const before = await snapshot.selectFrom('organisations').selectAll().execute();
+      await store.write((tx) => addOrganisation(tx, 'meanwhile'));
+      assert.deepEqual(await snapshot.selectFrom('organisations').selectAll().execute(), before);
+    });
+    assert.deepEqual(await names(), ['meanwhile']);
+  });
+
   it('a backup is whole, and never replaces a file', async () => {
     await store.write((tx) => addOrganisation(tx, 'kept'));
     const copy = join(folder, 'copy.db');
