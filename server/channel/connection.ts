@@ -118,7 +118,7 @@ class ChannelConnection implements Connection {
       this.#challenged = true;
       this.#challenge = await challenge(this.#work, bodyOf(type, question).executor);
       const { challenge: bytes, acknowledgedCount } = this.#challenge;
-      this.#wire.answer<typeof type>(question, 0, { challenge: bytes, acknowledgedCount });
+      this.#wire.answer<typeof type>(question, { challenge: bytes, acknowledgedCount });
       return;
     }
     if (type === 'session.prove') return this.#prove(question);
@@ -130,7 +130,7 @@ class ChannelConnection implements Connection {
       return;
     }
     const answer = await answerAtOnce(type, this.#work, this.#session, bodyOf(type, question));
-    this.#wire.answer<typeof type>(question, this.epoch, answer);
+    this.#wire.answer<typeof type>(question, answer);
   }
 
   /** A fenced, revoked or failed executor is refused everything, whether or not it noticed (N-207). */
@@ -158,23 +158,23 @@ class ChannelConnection implements Connection {
       this.#work.lanes.join(this);
       this.#work.dispatcher.expectQueued(proved.executor);
     }
-    this.#wire.answer<'session.prove'>(question, 0, { session });
+    this.#wire.answer<'session.prove'>(question, { session });
     if (!proved) this.#wire.close(1008, 'not online');
   }
 
   #refuse(question: Question, error: unknown): void {
     if (error instanceof ChannelViolation) return this.#violated(error);
     if (error instanceof ChannelRefused) {
-      this.#wire.refuse(question, this.epoch, error.code, error.message);
+      this.#wire.refuse(question, error.code, error.message);
       if (error.ends) this.#wire.close(1008, error.code);
       return;
     }
     if (error instanceof Refusal && isChannelRefusal(error.code)) {
-      this.#wire.refuse(question, this.epoch, error.code, error.message);
+      this.#wire.refuse(question, error.code, error.message);
       return;
     }
     this.#work.log.error({ err: error, question: question.type }, 'a question of a machine could not be answered');
-    this.#wire.refuse(question, this.epoch, 'UNAVAILABLE', 'the control plane could not do this now');
+    this.#wire.refuse(question, 'UNAVAILABLE', 'the control plane could not do this now');
   }
 
   #violated(error: unknown): void {

@@ -19,8 +19,8 @@ export async function readControl(work: Work, executor: ExecutorId, epoch: numbe
     .selectFrom('commands')
     .select('id')
     .where('executor', '=', executor)
-    .where('open', '=', 1)
     .where('cancelWanted', '=', 1)
+    .where((where) => where.or([where('open', '=', 1), where('deadline', '>', work.clock.now())]))
     .limit(LIST_LIMIT)
     .execute();
   const ended = await read

@@ -43,12 +43,18 @@ export class HeldQuestions {
     const answer = (commands: readonly CommandFrame[]): boolean => {
       clearTimeout(this.#workTimer);
       this.#workHeld = undefined;
-      return this.#wire.answer<'work'>(question, epoch, { commands: [...commands] });
+      return this.#wire.answer<'work'>(question, { commands: [...commands] });
     };
-    const held = { epoch, capacity, answer };
+    let overdue = false;
+    const putBack = (): void => {
+      if (overdue) answer([]);
+      else this.#work.lanes.holdWork(executor, held);
+    };
+    const held: WorkQuestion = { epoch, capacity, answer, putBack };
     this.#workHeld = held;
     this.#workTimer = setTimeout(() => {
-      // A round that took the question answers it; this timer then finds nothing.
+      // A round that took the question answers it or puts it back.
+      overdue = true;
       if (this.#work.lanes.releaseWork(executor, held)) answer([]);
     }, channelTimes.workHoldMs);
     this.#work.lanes.holdWork(executor, held);
@@ -125,7 +131,7 @@ export class HeldQuestions {
     clearTimeout(held.timer);
     this.#control = undefined;
     this.#told = fields;
-    this.#wire.answer<'control'>(held.question, epoch, { answer });
+    this.#wire.answer<'control'>(held.question, { answer });
     this.#endIfFallen(fields);
   }
 

@@ -8,6 +8,8 @@ export interface WorkQuestion {
   readonly capacity: number;
   /** Sends the answer; false when the connection ended meanwhile. */
   answer(commands: readonly CommandFrame[]): boolean;
+  /** Holds it again after it was taken, or answers it with nothing where its time passed meanwhile. */
+  putBack(): void;
 }
 
 /** The connection of one executor, as the rest of the control plane sees it. */
@@ -59,7 +61,7 @@ export class Lanes {
     if (this.#connections.get(executor)?.epoch === question.epoch) this.#work.set(executor, question);
   }
 
-  /** Takes the held work question, so that nobody else answers it; `holdWork` puts it back. */
+  /** Takes the held work question, so that nobody else answers it; its `putBack` gives it back. */
   takeWork(executor: ExecutorId): WorkQuestion | undefined {
     const question = this.#work.get(executor);
     this.#work.delete(executor);

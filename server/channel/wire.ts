@@ -25,7 +25,7 @@ export function readQuestion(data: Uint8Array): Question {
   throw new ChannelViolation('message is not a question of this protocol');
 }
 
-/** The writing half of one connection. */
+/** The writing half of one connection. An answer carries the number and the epoch of its question. */
 export class Wire {
   readonly #socket: WebSocket;
 
@@ -34,13 +34,13 @@ export class Wire {
   }
 
   /** Sends an answer; false when the connection ended. */
-  answer<Type extends ChannelQuestion>(question: Question, epoch: number, body: AnswerBody<Type>): boolean {
-    return this.#send({ kind: 'answer', id: question.id, epoch, body });
+  answer<Type extends ChannelQuestion>({ id, epoch }: Question, body: AnswerBody<Type>): boolean {
+    return this.#send({ kind: 'answer', id, epoch, body });
   }
 
   /** Sends a refusal; false when the connection ended. */
-  refuse(question: Question, epoch: number, code: ChannelRefusal, message: string): boolean {
-    return this.#send({ kind: 'refusal', id: question.id, epoch, code, message: message.slice(0, 400) });
+  refuse({ id, epoch }: Question, code: ChannelRefusal, message: string): boolean {
+    return this.#send({ kind: 'refusal', id, epoch, code, message: message.slice(0, 400) });
   }
 
   /** Ends the connection after what was sent: 1002 for a violation, 1008 for a fence, 1001 when this process stops. */

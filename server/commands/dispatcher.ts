@@ -1,9 +1,11 @@
 import type { ExecutorId } from '../../helpers/protocol/ids.ts';
 import type { WorkQuestion } from '../channel/lanes.ts';
 import { openPayload } from '../payloads/store.ts';
+import { MESSAGE_LIMIT_BYTES } from '../protocol.ts';
 import type { CommandFrame } from '../protocol.ts';
 import { record } from '../audit/record.ts';
 import { Refusal } from '../refusal.ts';
+import { loseCommands, tellCancel } from './cancel.ts';
 import { signLeases } from './envelope.ts';
 import { entryOf, leaseFacts, leaseOne } from './lease.ts';
 import type { Leased, Waiting } from './lease.ts';
@@ -11,6 +13,8 @@ import type { Work } from './work.ts';
 
 /** Most fresh commands that one round takes. */
 const ROUND_LIMIT = 64;
+/** Room for envelope, lease and framing of one command in a message, in bytes. */
+const ENVELOPE_BYTES = 4096;
 
 interface Fresh {
   readonly waiting: Waiting;
@@ -87,7 +91,7 @@ export class Dispatcher {
     desk.again ||= desk.fresh.length > 0;
     const question = work.lanes.takeWork(executor);
     if (fresh.length === 0 && (!question || !desk.queued)) {
-      if (question) work.lanes.holdWork(executor, question);
+      question?.putBack();
       return;
     }
     let frames: readonly CommandFrame[] = [];
@@ -98,8 +102,14 @@ export class Dispatcher {
       work.log.error({ err: error }, 'a round of commands failed; nothing of it was leased');
     }
     if (!question) return;
-    if (frames.length > 0) question.answer(frames);
-    else work.lanes.holdWork(executor, question);
+    if (frames.length === 0) question.putBack();
+    else if (!question.answer(frames)) await this.#lost(work, executor, question.epoch);
+  }
+
+  /** The connection ended while its commands were made durable: nobody can say whether they arrived. */
+  async #lost(work: Work, executor: ExecutorId, epoch: number): Promise<void> {
+    const lost = await work.store.write((tx) => loseCommands(work, tx, executor, epoch + 1));
+    tellCancel(work, lost);
   }
 
   async #lease(
@@ -114,7 +124,7 @@ export class Dispatcher {
     const queued = capacity > 0 && desk.queued ? await readQueue(work, executor, capacity) : [];
     if (capacity > queued.length) desk.queued = false;
     const all = [...queued, ...fresh.map(({ waiting }) => waiting)];
-    const chosen = all.slice(0, capacity);
+    const chosen = fitting(all.slice(0, capacity));
     const leases = facts ? await signLeases(work.signer, chosen, facts, work.clock.now()) : [];
     const results = await Promise.allSettled(
       all.map((waiting, index) => work.store.write((tx) => leaseOne(work, tx, waiting, leases[index]))),
@@ -134,6 +144,16 @@ export class Dispatcher {
     await work.store.write((tx) => record(work, tx, entry));
     return reason;
   }
+}
+
+/** As many of the first commands as fit into one message; one always does. */
+function fitting(waiting: readonly Waiting[]): readonly Waiting[] {
+  let bytes = 0;
+  const end = waiting.findIndex(({ arguments: args, content }, index) => {
+    bytes += args.length + content.length + ENVELOPE_BYTES;
+    return index > 0 && bytes > MESSAGE_LIMIT_BYTES;
+  });
+  return end === -1 ? waiting : waiting.slice(0, end);
 }
 
 function settle(

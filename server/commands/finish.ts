@@ -19,7 +19,13 @@ export async function storeStep(
   result: Plain | undefined,
 ): Promise<CommandRow> {
   const closed = after.outcome !== before.outcome;
-  const row = closed ? { ...after, endedAt: work.clock.now(), cancelWanted: 0 as const } : after;
+  // What is unknown may still run: the wish to end it stands until a late receipt settles it, or its time has passed.
+  const settled = closed && after.outcome !== 'unknown';
+  const row = {
+    ...after,
+    ...(closed ? { endedAt: work.clock.now() } : {}),
+    ...(settled ? { cancelWanted: 0 as const } : {}),
+  };
   await saveCommand(tx, row);
   if (closed) {
     if (before.state === 'queued') await dequeue(tx, row.id);

@@ -1,7 +1,10 @@
+import type { ExecutorId } from '../../helpers/protocol/ids.ts';
 import { Lanes } from '../channel/lanes.ts';
 import type { Context } from '../context.ts';
+import { changeExecutor } from '../executors/lifecycle.ts';
 import { markSilent } from '../executors/store.ts';
 import { expirePromotions } from '../drafts/expire.ts';
+import { cancelWithdrawn } from './withdraw.ts';
 import { KeyRing } from '../payloads/key-ring.ts';
 import { DEFAULT_KEPT_MS } from '../payloads/rules.ts';
 import { deleteExpiredPayloads } from '../payloads/store.ts';
@@ -37,12 +40,13 @@ export async function startWork(
   const work: Work = { ...context, keys, keptMs, lanes: new Lanes(), outcomes: new Outcomes(), dispatcher };
   await settleLeftovers(work);
   const unlisten = context.wake.listen((change) => {
-    if (change.of === 'executor') work.lanes.find(change.id)?.wake();
+    if (change.of === 'executor') void executorChanged(work, change.id);
   });
   const sweep = async (): Promise<void> => {
     await markSilent(work);
     await expireCommands(work);
     await expirePromotions(work);
+    await endDrained(work);
     await endSilentRuns(work);
   };
   const timers = [every(work, SWEEP_MS, sweep), every(work, PAYLOAD_SWEEP_MS, () => sweepPayloads(work))];
@@ -63,6 +67,16 @@ export async function startWork(
 
 async function sweepPayloads(work: Work): Promise<void> {
   await deleteExpiredPayloads(work.store, work.keys, work.clock.now());
+}
+
+/** What was withdrawn ends first, so that the very answer which tells the machine of its fence carries the ids. */
+async function executorChanged(work: Work, id: ExecutorId): Promise<void> {
+  try {
+    await cancelWithdrawn(work, id);
+  } catch (error) {
+    work.log.error({ err: error, executor: id }, 'withdrawn commands could not be cancelled; the fence stops them');
+  }
+  work.lanes.find(id)?.wake();
 }
 
 /** No connection outlives its process: what a machine was given then is unknown until it reports (R61). */
@@ -87,6 +101,30 @@ async function expireCommands(work: Work): Promise<void> {
     .limit(256)
     .execute();
   await Promise.all(due.map(({ id }) => stepCommand(work, id, { type: 'command.expired' })));
+}
+
+/** An executor that drains is ended once nothing is under way and nothing unknown can be settled in its time any more (D-1). */
+async function endDrained(work: Work): Promise<void> {
+  const now = work.clock.now();
+  const drained = await work.store.read
+    .selectFrom('executors')
+    .select('id')
+    .where('state', '=', 'draining')
+    .where((where) =>
+      where.not(
+        where.exists(
+          where
+            .selectFrom('commands')
+            .select('commands.id')
+            .whereRef('commands.executor', '=', 'executors.id')
+            .where((of) =>
+              of.or([of('open', '=', 1), of.and([of('commands.state', '=', 'unknown'), of('deadline', '>', now)])]),
+            ),
+        ),
+      ),
+    )
+    .execute();
+  for (const { id } of drained) await changeExecutor(work, id, { type: 'executor.drained' });
 }
 
 interface Every {

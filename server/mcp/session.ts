@@ -9,6 +9,7 @@ import { Refusal } from '../refusal.ts';
 import { bind, resolveBundle } from '../runs/bind.ts';
 import { call } from '../runs/call.ts';
 import type { Call } from '../runs/call.ts';
+import { SILENCE_MS } from '../runs/rules.ts';
 import { bindingsOf, findRun } from '../runs/store.ts';
 import type { BindingRow, RunRow } from '../runs/store.ts';
 import { workspaceBundle } from '../../helpers/protocol/operations.ts';
@@ -68,6 +69,11 @@ export class McpSession {
   /** Run of this session, or undefined while the person launched none. */
   get run(): RunRow | undefined {
     return this.#run;
+  }
+
+  /** Nobody has used it for half an hour. */
+  get isSilent(): boolean {
+    return this.#work.clock.now() - this.#touchedAt > SILENCE_MS + TOUCH_MS;
   }
 
   /** Notes that the client was heard. */

@@ -20,6 +20,7 @@ export class McpSessions {
   /** Makes a session for a client that initializes. Throws Refusal SESSION_LIMIT. */
   async make(identity: AgentIdentity, initialize: unknown): Promise<McpSession> {
     const id = this.#work.random(24).toString('base64url');
+    await this.#prune();
     const { run } = await makeSession(this.#work, identity, id, initialize);
     const session = new McpSession(this.#work, identity, id, run);
     await session.start();
@@ -30,6 +31,10 @@ export class McpSessions {
   /** The session of an id, if it stands and is this identity's; taken up again after a restart, never by a second run. */
   async find(identity: AgentIdentity, id: string): Promise<McpSession | undefined> {
     const known = await this.#sessions.get(id);
+    if (known?.isSilent) {
+      await this.#drop(known);
+      return undefined;
+    }
     if (known) return isSame(known.identity, identity) ? known : undefined;
     if (id.length > 64) return undefined;
     const found = await findSession(this.#work, identity, id);
@@ -88,18 +93,30 @@ export class McpSessions {
     }
   }
 
-  /** A run that the agent opened itself and that ended takes its session with it. */
+  /** Sessions that nobody has used for half an hour hold memory and nothing else. */
+  async #prune(): Promise<void> {
+    for (const waiting of this.#sessions.values()) {
+      const session = await waiting;
+      if (session.isSilent) await this.#drop(session);
+    }
+  }
+
+  async #drop(session: McpSession): Promise<void> {
+    this.#sessions.delete(session.id);
+    await endSession(this.#work, session.id);
+    await session.close();
+  }
+
+  /** A run that the agent opened itself and left silent takes its session with it; one that a person stopped leaves it to say so. */
   async #runChanged(session: McpSession): Promise<void> {
     const run = session.run;
     if (run?.openedBy !== 'agent') return;
     const row = await this.#work.store.read
       .selectFrom('runs')
-      .select('state')
+      .select('endedBecause')
       .where('id', '=', run.id)
       .executeTakeFirst();
-    if (row?.state !== 'ended' || !this.#sessions.delete(session.id)) return;
-    await endSession(this.#work, session.id);
-    await session.close();
+    if (row?.endedBecause === 'silent') await this.#drop(session);
   }
 }
 

@@ -46,7 +46,7 @@ export async function deleteExpiredPayloads(store: Store, ring: KeyRing, now: nu
     .select(({ fn }) => fn.countAll<number>().as('count'))
     .where('deleteAt', '<=', now)
     .executeTakeFirstOrThrow();
-  if (Number(due.count) === 0) return 0;
+  if (due.count === 0) return 0;
   const { numDeletedRows } = await store.write((tx) =>
     tx.deleteFrom('payloads').where('deleteAt', '<=', now).executeTakeFirstOrThrow(),
   );

@@ -2,6 +2,25 @@ import type { Work } from '../commands/work.ts';
 import { SILENCE_MS } from './rules.ts';
 import { endRun } from './store.ts';
 
+/** Sessions of clients that went away without a word; a run that a person launched stays for the next one. */
+async function endSilentSessions(work: Work): Promise<void> {
+  const before = work.clock.now() - SILENCE_MS;
+  const silent = work.store.read
+    .selectFrom('mcpSessions')
+    .select('id')
+    .where('endedAt', 'is', null)
+    .where('activeAt', '<=', before);
+  if ((await silent.limit(1).execute()).length === 0) return;
+  await work.store.write((tx) =>
+    tx
+      .updateTable('mcpSessions')
+      .set({ endedAt: work.clock.now() })
+      .where('endedAt', 'is', null)
+      .where('activeAt', '<=', before)
+      .execute(),
+  );
+}
+
 /** Ends runs that an agent opened itself and left silent for half an hour. */
 export async function endSilentRuns(work: Work): Promise<void> {
   const silent = await work.store.read
@@ -13,4 +32,5 @@ export async function endSilentRuns(work: Work): Promise<void> {
     .limit(64)
     .execute();
   for (const { id } of silent) await endRun(work, id, 'silent');
+  await endSilentSessions(work);
 }

@@ -32,6 +32,7 @@ export const commands: SchemaChange = {
     ]);
     await defineIndex(database, 'commands', ['open', 'deadline']);
     await defineIndex(database, 'commands', ['executor', 'open']);
+    await defineIndex(database, 'commands', ['executor', 'cancelWanted']);
     await defineIndex(database, 'commands', ['run', 'createdAt']);
     await table('jobs', [
       '"position" integer primary key not null',

@@ -244,6 +244,27 @@ describe('bringing commands to a machine', () => {
     assert.equal(await machine.closed, 1008);
   });
 
+  it('what is withdrawn while an operation hangs is cancelled within a second, and the next session still says so', async () => {
+    const { machine, run } = await online(untilCancelled);
+    const called = run.call('file.mkdir', { path: 'd' });
+    const delivered = await until('the command', () => machine.delivered[0]);
+    const { command } = delivered.envelope;
+    const start = performance.now();
+    await switchAgentOff(plane.context, plane.by, paired.executor, plane.agent);
+    await until('the wish', () => delivered.cancelled.aborted);
+    assert.ok(performance.now() - start < 1000);
+    assert.equal(await machine.closed, 1008);
+    assert.equal((await called).end?.outcome, 'unknown');
+    const back = plane.machine(paired, undefined, machine.state);
+    await back.open();
+    await back.prove();
+    assert.deepEqual((await back.askControl()).cancel, [command]);
+    const cancelled: Play = { outcome: 'cancelled', result: { success: false, code: 'CANCELLED' } };
+    await back.ask('receipts', back.chain(delivered, cancelled, true));
+    assert.equal((await stored(command)).outcome, 'cancelled');
+    assert.deepEqual((await back.askControl()).cancel, []);
+  });
+
   it('a machine that ignores its fence gets nothing and is believed nothing', async () => {
     const machine = plane.machine(paired);
     await machine.open();
@@ -304,6 +325,25 @@ describe('bringing commands to a machine', () => {
       run.call('file.write', { path: 'a', content: '\u3042'.repeat(65_536) }),
       refusedWith('ARGUMENTS_TOO_LARGE'),
     );
+  });
+
+  it('a drain gives out nothing more and ends once nothing can be settled any longer', async () => {
+    const { machine, run } = await online(() => new Promise<Play>(() => undefined));
+    const called = run.call('file.mkdir', { path: 'd' });
+    await until('the command', () => machine.delivered[0]);
+    await changeExecutor(plane.context, paired.executor, { type: 'executor.drain' });
+    assert.equal((await called).end?.outcome, 'unknown');
+    await plane.work.sweep();
+    const state = async () => (await findExecutor(plane.context.store.read, paired.executor))?.state;
+    assert.equal(await state(), 'draining');
+    const back = plane.machine(paired, () => done, machine.state);
+    await back.open();
+    await back.prove();
+    assert.equal((await back.askControl()).standing, 'draining');
+    await assert.rejects(run.call('file.mkdir', { path: 'd' }), refusedWith('offline'));
+    plane.clock.offsetMs += 26_000;
+    await plane.work.sweep();
+    assert.equal(await state(), 'revoked');
   });
 
   it('the control lane answers within its second while a command runs, signed over its own nonce', async () => {

@@ -1,0 +1,37 @@
+import type { ExecutorId } from '../../helpers/protocol/ids.ts';
+import { resolve } from '../availability/store.ts';
+import type { Reader } from '../store/store.ts';
+import { stepInside } from './finish.ts';
+import { tellCancel } from './cancel.ts';
+import type { CommandRow } from './store.ts';
+import type { Work } from './work.ts';
+
+/**
+ * Wants every open command of an executor ended whose conditions fell: a grant, a share, an assignment, a policy, a person. What
+ * is only offline keeps running; its own connection decides about it (N-103).
+ */
+export async function cancelWithdrawn(work: Work, executor: ExecutorId): Promise<void> {
+  if ((await openOf(work.store.read, executor)).length === 0) return;
+  const rows = await work.store.write(async (tx) => {
+    const cancelled: CommandRow[] = [];
+    for (const { id, operation, agent, person, project } of await openOf(tx, executor)) {
+      const wish = { person, agent: agent ?? undefined, operation, executor, origin: { project } };
+      const answer = await resolve(work, tx, wish);
+      if (answer.available || answer.reason === 'offline') continue;
+      const row = await stepInside(work, tx, id, { type: 'command.cancel', by: 'withdrawn' }, { cancelWanted: 1 });
+      if (row) cancelled.push(row);
+    }
+    return cancelled;
+  });
+  tellCancel(work, rows);
+}
+
+async function openOf(reader: Reader, executor: ExecutorId) {
+  return reader
+    .selectFrom('commands')
+    .innerJoin('runs', 'runs.id', 'commands.run')
+    .select(['commands.id', 'commands.operation', 'commands.agent', 'runs.person', 'runs.project'])
+    .where('commands.executor', '=', executor)
+    .where('open', '=', 1)
+    .execute();
+}
