@@ -35,8 +35,13 @@ export interface Channel {
   close(): void;
 }
 
-/** Opens the channel. Rejects with LinkRefused. */
-export async function openChannel(origin: Origin, connect: Connect, listener: Listener): Promise<Channel> {
+/** Opens the channel; `upgradeMs` is the longest wait for the answer to the upgrade. Rejects with LinkRefused. */
+export async function openChannel(
+  origin: Origin,
+  connect: Connect,
+  listener: Listener,
+  upgradeMs: number = UPGRADE_MS,
+): Promise<Channel> {
   const connection = await connect();
   const scheme = origin.isSecure ? 'wss:' : 'ws:';
   const socket = new WebSocket(`${origin.text.replace(/^https?:/, scheme)}${CHANNEL_PATH}`, [SUBPROTOCOL], {
@@ -44,15 +49,18 @@ export async function openChannel(origin: Origin, connect: Connect, listener: Li
     perMessageDeflate: false,
     maxPayload: LINK_MESSAGE_LIMIT_BYTES,
     followRedirects: false,
-    handshakeTimeout: UPGRADE_MS,
     rejectUnauthorized: true,
   });
-  return upgraded(socket, listener);
+  return upgraded(socket, listener, upgradeMs);
 }
 
-function upgraded(socket: WebSocket, listener: Listener): Promise<Channel> {
+function upgraded(socket: WebSocket, listener: Listener, withinMs: number): Promise<Channel> {
   return new Promise((resolve, reject) => {
     let refused: LinkRefused | undefined;
+    const timer = setTimeout(() => {
+      refused = new LinkRefused('ANSWER_TIMEOUT', 'no answer to the upgrade in time');
+      socket.terminate();
+    }, withinMs);
     socket.once('unexpected-response', (request, { statusCode = 0 }) => {
       refused = refusalOfStatus(statusCode);
       request.destroy(refused);
@@ -61,8 +69,12 @@ function upgraded(socket: WebSocket, listener: Listener): Promise<Channel> {
       if (headers['sec-websocket-protocol'] === SUBPROTOCOL) return;
       refused = new LinkRefused('SUBPROTOCOL_REFUSED', `the origin does not speak ${SUBPROTOCOL}`);
     });
-    socket.once('error', (error) => reject(refused ?? linkRefusedBecause(error)));
+    socket.once('error', (error) => {
+      clearTimeout(timer);
+      reject(refused ?? linkRefusedBecause(error));
+    });
     socket.once('open', () => {
+      clearTimeout(timer);
       socket.removeAllListeners('error');
       // In this very turn: a message that came with the upgrade would be lost to a later one.
       resolve(serveChannel(socket, listener));

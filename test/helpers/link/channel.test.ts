@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 
 import type { WebSocket } from 'ws';
+import { openChannel } from '../../../helpers/link/channel.ts';
+import { connector } from '../../../helpers/link/connector.ts';
 import { openLink } from '../../../helpers/link/handlers.ts';
 import type { LinkHandlers } from '../../../helpers/link/handlers.ts';
 import { LINK_MESSAGE_LIMIT_BYTES } from '../../../helpers/link/protocol.ts';
 import { LinkRefused } from '../../../helpers/link/refused.ts';
 import { decode, encode } from '../../../helpers/protocol/codec.ts';
+import { readOrigin } from '../../../helpers/protocol/origin.ts';
 import { questionSchema } from '../../../server/protocol.ts';
 import { startFakeOrigin } from '../../fakes/fake-origin.ts';
 import type { FakeOrigin, FakeOriginScript } from '../../fakes/fake-origin.ts';
@@ -138,6 +141,14 @@ describe('link: the control channel', () => {
       assert.equal(told.filter(({ type }) => type === 'link.closed').length, 1);
     });
   }
+
+  it('an upgrade that is never answered is refused in time', async () => {
+    await start({ upgrade: () => undefined });
+    const one = readOrigin(`http://127.0.0.1:${origin?.port}`, true);
+    const connect = connector({ origin: one, authorities: undefined });
+    const nobody = { message: () => undefined, closed: () => undefined };
+    await assert.rejects(openChannel(one, connect, nobody, 50), refusedWith('ANSWER_TIMEOUT'));
+  });
 
   it('a message that comes with the upgrade is met, not lost', async () => {
     await start({ channel: (socket) => socket.send('at once') });
