@@ -22,7 +22,8 @@ export async function launchRun(work: Work, by: SignedIn, wish: Launch): Promise
     const own =
       named?.organisation === member.organisation && (named.owner === by.person || administersOrganisation(member));
     if (!own) throw new Refusal('AGENT_ABSENT', 'There is no such agent among yours.', { status: 404 });
-    if (!isInProject(member, project)) {
+    const known = await tx.selectFrom('projects').select('organisation').where('id', '=', project).executeTakeFirst();
+    if (known?.organisation !== member.organisation || !isInProject(member, project)) {
       throw new Refusal('PROJECT_ABSENT', 'There is no such project among yours.', { status: 404 });
     }
     if (executor !== null) await requireDiscoverable(tx, by.person, executor);
