@@ -3,11 +3,20 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { canonicalBytes } from '../../../helpers/protocol/descriptor.ts';
 import { sha256 } from '../../../helpers/protocol/signed.ts';
+import { candidates } from '../../../server/availability/store.ts';
+import { changeExecutor } from '../../../server/executors/lifecycle.ts';
 import { newId } from '../../../server/new-id.ts';
 import { codeOf } from '../../../server/pairing/code.ts';
 import { secretsFrom } from '../../../server/secrets.ts';
 import { machineDescriptor, machineKey } from '../../fakes/fake-machine.ts';
-import { digestOfClaim, PairingMachine, pairThroughRoutes, proveOnline, startGovernance } from '../governance.ts';
+import {
+  confirmQuickly,
+  digestOfClaim,
+  PairingMachine,
+  pairThroughRoutes,
+  proveOnline,
+  startGovernance,
+} from '../governance.ts';
 import type { Governance } from '../governance.ts';
 
 describe('pairing with eight digits', () => {
@@ -170,6 +179,35 @@ describe('pairing with eight digits', () => {
     assert.equal(body.fingerprint, machine.fingerprint);
     assert.equal(body.confirmedRevision, 0);
     assert.equal(body.pendingRevision, 1);
+  });
+
+  it('N-066 until both sides confirmed and the machine proved its key it is not available, no candidate and has no command', async () => {
+    const { agent } = (await plane.owner.post('/api/page/agents', { name: 'a' })).body;
+    const { store } = plane.context;
+    const wish = {
+      person: plane.account.person,
+      agent,
+      operation: 'file.read',
+      origin: { project: plane.account.project },
+    };
+    const seen = async () => {
+      const found = await candidates(plane.context, store.read, wish);
+      return found.executors.length;
+    };
+    const { pairing } = await begin();
+    const { executor } = (await plane.owner.post(`/api/page/pairings/${pairing}/claim`, claimBody())).body;
+    const prove = () =>
+      changeExecutor(plane.context, executor, { type: 'executor.proved', fingerprint: machine.fingerprint });
+    await assert.rejects(prove(), { code: 'PAIRING_NOT_CONFIRMED' });
+    assert.equal(await seen(), 0);
+    const { claim } = (await machine.poll(pairing)).body;
+    await machine.confirm(pairing, digestOfClaim(claim));
+    await confirmQuickly(plane, executor);
+    await plane.owner.put(`/api/page/executors/${executor}/agents/${agent}`, { access: 'on' });
+    assert.equal(await seen(), 0, 'confirmed, not proved');
+    assert.equal(await stateOf(executor), 'pending_pairing');
+    await proveOnline(plane, executor);
+    assert.equal(await seen(), 1);
   });
 
   it('whatever the signature does not cover is refused, with a clock 60 s off too', async () => {
