@@ -26,8 +26,12 @@ const ROTATIONS: ReadonlySet<StatementType> = new Set<ToRotate['type']>([
   'control.rotation',
 ]);
 
-/** What the next key may sign before it is the current one: the pairing that puts it in place of the old. */
-const PAIRING_ANEW: ReadonlySet<StatementType> = new Set([
+/**
+ * What the next key may sign before it is the current one: the pairing that puts it in place of the old, and the proof of a
+ * session, by which a machine that was cut off in the middle of a rotation learns that the control plane has taken it.
+ */
+const BEFORE_CURRENT: ReadonlySet<StatementType> = new Set([
+  'machine.session',
   'machine.enrol',
   'machine.pair-start',
   'machine.pair-poll',
@@ -40,7 +44,7 @@ export function signAll(store: Store, { key, statements: asked }: Signing): Sign
   const pair = key === 'next' ? store.requireNext() : store.requireCurrent();
   for (const { type, fields } of asked) {
     checkPurpose(pair, type);
-    if (key === 'next' && !PAIRING_ANEW.has(type)) {
+    if (key === 'next' && !BEFORE_CURRENT.has(type)) {
       throw new KeyStoreRefused('STATEMENT_INVALID', `the next key does not sign ${type} before it is the current one`);
     }
     if (ROTATIONS.has(type)) {

@@ -275,15 +275,31 @@ describe('key-store', () => {
       assert.throws(() => handlers['keystore.rotate-sign'](control), refusedWith('PURPOSE_MISMATCH'));
     });
 
-    it('the next key signs what pairs it anew and nothing else', () => {
+    it('the next key signs what pairs it anew or proves that it was taken, and nothing else', () => {
       const { handlers, publicKey } = startWithKey();
-      const asked = (type: 'machine.pair-poll' | 'machine.heartbeat', fields: Record<string, unknown>) =>
-        handlers['keystore.sign']({ key: 'next', statements: [{ type, fields }] }).signed[0];
+      const asked = (
+        type: 'machine.pair-poll' | 'machine.heartbeat' | 'machine.session',
+        fields: Record<string, unknown>,
+      ) => handlers['keystore.sign']({ key: 'next', statements: [{ type, fields }] }).signed[0];
       assert.throws(() => asked('machine.pair-poll', { at: 1, pairing: PAIRING }), refusedWith('ROTATION_ABSENT'));
       const { nextPublicKey } = handlers['keystore.rotate-prepare']({});
       const poll = asked('machine.pair-poll', { at: 1, pairing: PAIRING });
       assert.ok(poll && openStatement('machine.pair-poll', admitKey(nextPublicKey), poll));
       assert.throws(() => asked('machine.heartbeat', beat.fields), refusedWith('STATEMENT_INVALID', /next key/));
+      const session = {
+        at: 1,
+        executor: EXECUTOR,
+        challenge: digest,
+        nonce: digest,
+        ledgerHead: digest,
+        ledgerCount: 0,
+        acknowledgedHead: digest,
+        acknowledgedCount: 0,
+        capabilityRevision: 1,
+        repaired: false,
+      };
+      const proof = asked('machine.session', session);
+      assert.ok(proof && openStatement('machine.session', admitKey(nextPublicKey), proof));
       const fields = {
         at: 1,
         pairing: PAIRING,
