@@ -19,13 +19,16 @@ const HEAD_BYTES = 32;
 /** Largest record, in bytes: a mark with every unexpired command of a busy day. */
 export const RECORD_LIMIT_BYTES = 67_108_864;
 
+/** Closed codes of a damaged ledger. */
+export type LedgerDamage = 'LEDGER_CUT' | 'LEDGER_ALTERED' | 'LEDGER_UNWRITABLE' | 'LEDGER_ABSENT';
+
 /** The ledger's bytes contradict themselves, are cut, or cannot be written. */
 export class LedgerDamaged extends Error {
   override readonly name = 'LedgerDamaged';
   /** Closed code that `doctor` explains. */
-  readonly code: 'LEDGER_CUT' | 'LEDGER_ALTERED' | 'LEDGER_UNWRITABLE' | 'LEDGER_ABSENT';
+  readonly code: LedgerDamage;
 
-  constructor(code: LedgerDamaged['code'], message: string, options?: ErrorOptions) {
+  constructor(code: LedgerDamage, message: string, options?: ErrorOptions) {
     super(message, options);
     this.code = code;
   }
