@@ -1,11 +1,11 @@
 import fs from 'node:fs';
-import path from 'node:path';
 
 import type { Configuration } from './configuration.ts';
 import { inodeIn, limitOf, type DescriptorView, type SocketView, type ThreadView } from './kernel-view.ts';
 import type { Confinement } from './platform/linux.ts';
-import type { Confined, Descriptor, DescriptorSource, Unconfined } from './privileges.ts';
+import type { Confined, Descriptor, Unconfined } from './privileges.ts';
 import { slotName } from './slots.ts';
+import { pathBehind } from './sources.ts';
 import { userOf } from './users.ts';
 
 type Seen = {
@@ -28,20 +28,6 @@ type Surroundings = {
 function identityOf(at: string): string | undefined {
   const stats = fs.statSync(at, { bigint: true, throwIfNoEntry: false });
   return stats === undefined ? undefined : `${stats.dev}:${stats.ino}`;
-}
-
-/** The folder or file that stands behind a declared descriptor, where it has a name. */
-function pathBehind(
-  source: DescriptorSource,
-  { stateDir, configDir, root, caFile }: Configuration,
-  slot: string,
-): string | undefined {
-  if (source === 'state/drafts/SLOT') return path.join(stateDir, 'drafts', slot);
-  if (source.startsWith('state/')) return path.join(stateDir, source.slice('state/'.length));
-  if (source === 'configuration folder') return configDir;
-  if (source === "owner's folder") return path.join(configDir, 'owner');
-  if (source === 'root folder') return root;
-  return source === 'CA file' ? (caFile ?? '/dev/null') : undefined;
 }
 
 function threadDifferences(thread: ThreadView, uid: number, gid: number, isRoot: boolean): string[] {

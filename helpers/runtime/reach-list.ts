@@ -5,6 +5,8 @@ import type { Attempt } from './attempts.ts';
 import type { Configuration } from './configuration.ts';
 import { execDescriptorOf } from './platform/linux.ts';
 import type { Confined, RowName } from './privileges.ts';
+import { slotName } from './slots.ts';
+import { pathBehind } from './sources.ts';
 
 /** One try of a twin, what must come of it, and what the auditor reads. */
 export type Try = { readonly title: string; readonly attempt: Attempt; readonly expected: 'reached' | 'refused' };
@@ -115,6 +117,17 @@ function execTries(row: Confined): Try[] {
 
 const refused = (title: string, attempt: Attempt): Try => ({ title, attempt, expected: 'refused' });
 
+/** Ways out that lead through what a row has: an inherited folder and its own folder in /proc. */
+function wayOutTries(row: Confined): Try[] {
+  const folders = row.descriptors.filter(({ kind }) => kind === 'folder');
+  return [
+    refused('leave by its own root in /proc', { what: 'list a folder', path: '/proc/self/root/etc' }),
+    ...folders.map(({ number, source }) =>
+      refused(`leave ${source} by ..`, { what: 'list a folder', path: `/proc/self/fd/${number}/..` }),
+    ),
+  ];
+}
+
 /** Everything that a row's twin tries; execs come last, because a success would end the twin. */
 export function triesOf(row: Confined, aims: Aims): Try[] {
   const { configuration, pid, tcpPort, unixPath } = aims;
@@ -123,6 +136,7 @@ export function triesOf(row: Confined, aims: Aims): Try[] {
   return [
     ...folders(configuration).flatMap((folder) => folderTries(row, folder)),
     ...rootTries(row, configuration.root),
+    ...wayOutTries(row),
     ...shadow,
     refused('read /etc/passwd', { what: 'read a file', path: '/etc/passwd' }),
     refused("read another process's environment", { what: 'read a file', path: `/proc/${pid}/environ` }),
@@ -144,10 +158,6 @@ export function controlOf(attempt: Attempt, row: Confined, aims: Aims): Attempt 
   const match = /^\/proc\/self\/fd\/(\d+)/.exec(attempt.path);
   const source = row.descriptors.find(({ number }) => number === Number(match?.[1]))?.source;
   if (match === null || source === undefined) return attempt;
-  const behind: Partial<Readonly<Record<typeof source, string>>> = {
-    'root folder': aims.configuration.root,
-    'configuration folder': aims.configuration.configDir,
-  };
-  const at = behind[source] ?? path.join(aims.configuration.stateDir, source.replace(/^state\//, ''));
+  const at = pathBehind(source, aims.configuration, slotName(0)) ?? '';
   return { ...attempt, path: at + attempt.path.slice(match[0].length) };
 }
