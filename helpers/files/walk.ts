@@ -6,7 +6,7 @@
  * outside the root. Nothing is checked by path first; the kernel walks each component below the descriptor
  * (RESOLVE_BENEATH, NO_SYMLINKS, NO_MAGICLINKS, NO_XDEV). test/helpers/files/walk.test.ts races both ways.
  */
-import { closeSync, constants } from 'node:fs';
+import { closeSync, constants, fstatSync } from 'node:fs';
 
 import { fromPathText, PathTextError, toPathText } from '../protocol/path-text.ts';
 import { NativeError } from '../runtime/libc.ts';
@@ -241,6 +241,17 @@ export function openFile(root: number, names: PathNames): OpenFile {
     closeSync(handle);
     if (descriptor !== undefined) closeSync(descriptor);
   }
+}
+
+/**
+ * Opens for reading what a listing has just called an ordinary file, in one walk. Throws WalkRefused; a pipe that was put in
+ * its place meanwhile is opened without waiting and let go again.
+ */
+export function openListed(root: number, names: PathNames): number {
+  const descriptor = openUnnoticed(root, names, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
+  if (fstatSync(descriptor).isFile()) return descriptor;
+  closeSync(descriptor);
+  throw new WalkRefused('not-a-file');
 }
 
 /** One name in a folder, as bytes. */

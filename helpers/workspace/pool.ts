@@ -48,6 +48,8 @@ export class Pool {
       maxThreads: THREADS,
       idleTimeout: IDLE_MS,
       recordTiming: false,
+      // node does not see what native calls open, and would warn of each that is closed: a search would hold the warnings
+      trackUnmanagedFds: false,
       resourceLimits: { maxOldGenerationSizeMb: 192 },
     });
     // Piscina carries any value; what a task of this name answers is known from its type

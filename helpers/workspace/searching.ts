@@ -10,7 +10,7 @@ import { closeSync, readSync } from 'node:fs';
 import { RE2JS, RE2JSException } from 're2js';
 
 import type { Overlay } from './view.ts';
-import { joinNames, pathTextOf, splitPath, type PathNames } from '../files/walk.ts';
+import { joinNames, openListed, pathTextOf, splitPath, type EntryKind, type PathNames } from '../files/walk.ts';
 import type { OperationArguments, OperationSuccess } from '../protocol/operations.ts';
 import { toPathText } from '../protocol/path-text.ts';
 import { Ending, monotonicMs, type EndingMark } from './ending.ts';
@@ -39,8 +39,8 @@ type Found = OperationSuccess<'file.search'>;
 type Match = Found['matches'][number];
 
 const CHUNK_BYTES = 1_048_576;
-/** A longer line is searched in pieces. */
-const LINE_LIMIT_BYTES = 65_536;
+/** A longer line is searched in pieces: no bound is asked within one, and a large counted pattern takes 100 µs a character. */
+const LINE_LIMIT_BYTES = 16_384;
 /** Names of a folder that are held and sorted; the rest of a larger one comes in the order of the file system. */
 const SORTED_LIMIT = 50_000;
 const TEXT_LIMIT = 400;
@@ -84,6 +84,7 @@ class Search {
   bytesSearched = 0;
   stopped: Found['stopped'] = 'complete';
   #answerBytes = 0;
+  readonly #memory = Buffer.allocUnsafe(CHUNK_BYTES + LINE_LIMIT_BYTES);
 
   constructor(task: SearchTask) {
     this.#task = task;
@@ -95,10 +96,10 @@ class Search {
   }
 
   /** Searches one path and all below it; false when a bound ended it. */
-  visit(names: PathNames, kind: string): boolean {
+  visit(names: PathNames, kind: EntryKind, inDraft = true): boolean {
     if (!this.#goesOn()) return false;
     if (this.#task.arguments.in === 'names') this.#matchName(names);
-    else if (kind === 'file') this.#searchFile(names);
+    else if (kind === 'file') this.#searchFile(names, inDraft);
     if (this.stopped !== 'complete') return false;
     return kind !== 'directory' || this.#visitFolder(names);
   }
@@ -108,7 +109,7 @@ class Search {
     try {
       const first = this.#tolerating(() => take(children, SORTED_LIMIT)) ?? [];
       first.sort((one, two) => Buffer.compare(one.name, two.name));
-      const visit = ({ name, kind }: Child): boolean => this.visit([...names, name], kind);
+      const visit = ({ name, kind, inDraft }: Child): boolean => this.visit([...names, name], kind, inDraft);
       if (!first.every(visit)) return false;
       for (const child of children) if (!visit(child)) return false;
       return true;
@@ -142,13 +143,15 @@ class Search {
     this.matches.push(match);
   }
 
-  #searchFile(names: PathNames): void {
-    const opened = this.#tolerating(() => this.#view.open(names));
-    if (!opened) return;
+  #searchFile(names: PathNames, inDraft: boolean): void {
+    const descriptor = this.#tolerating(() =>
+      inDraft ? this.#view.open(names).descriptor : openListed(this.#task.root, names),
+    );
+    if (descriptor === undefined) return;
     try {
-      this.#searchOpen(opened.descriptor, names);
+      this.#searchOpen(descriptor, names);
     } finally {
-      closeSync(opened.descriptor);
+      closeSync(descriptor);
     }
   }
 
@@ -163,7 +166,7 @@ class Search {
   }
 
   #searchOpen(descriptor: number, names: PathNames): void {
-    const memory = Buffer.allocUnsafe(CHUNK_BYTES + LINE_LIMIT_BYTES);
+    const memory = this.#memory;
     let kept = 0;
     let offset = 0;
     let line = 1;
