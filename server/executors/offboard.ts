@@ -46,10 +46,22 @@ export async function offboardPerson(context: Context, by: SignedIn, person: Per
       await advanceAccess(context, tx, id);
       if (scope === 'private' && (await activeAdministrators(tx, id)).length === 0) await windDown(context, tx, id);
     }
-    return own;
+    return [...own.map((row) => row.id), ...(await machinesAtWork(tx, person))];
   });
   context.wake.account(person);
-  for (const { id } of touched) context.wake.executor(id);
+  for (const id of new Set(touched)) context.wake.executor(id);
+}
+
+/** Machines that work in runs of the person: what runs there is looked at again at once. */
+async function machinesAtWork(tx: Writer, person: PersonId): Promise<ExecutorId[]> {
+  const runs = await tx
+    .selectFrom('runs')
+    .select('executor')
+    .distinct()
+    .where('person', '=', person)
+    .where('state', '=', 'active')
+    .execute();
+  return runs.flatMap(({ executor }) => (executor === null ? [] : [executor]));
 }
 
 async function requireRemovable(tx: Writer, by: SignedIn, person: PersonId): Promise<void> {

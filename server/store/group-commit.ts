@@ -7,17 +7,25 @@ import type { Tables } from './tables.ts';
 const GROUP_LIMIT = 256;
 
 interface Job {
-  /** Runs inside the group; tells later, once the group is durable, how it went. */
-  run(group: ControlledTransaction<Tables>): Promise<Settle>;
+  /** Runs first in a group, which is the job's own to take back. */
+  runFirst(group: ControlledTransaction<Tables>): Promise<Settle>;
+  /** Runs in a group that holds others' work already; tells later, once the group is durable, how it went. */
+  runWithin(group: ControlledTransaction<Tables>): Promise<Settle>;
   reject(error: unknown): void;
 }
 
 /** Called once the group is durable. */
 type Settle = () => void;
 
+/** The first job of a group failed: nothing of the group stands, and nobody else was in it. */
+class FirstFailed extends Error {
+  override readonly name = 'FirstFailed';
+}
+
 /**
- * Collects jobs for one loop turn and commits them together, one after the other, each in its own savepoint. Jobs that arrive
- * while a group still runs join it. A job is told its result after the flush, in the order of arrival.
+ * Collects jobs for one loop turn and commits them together, one after the other. Jobs that arrive while a group still runs join it. The
+ * first needs no savepoint, since taking the whole group back takes back nothing else; each later one has its own. A job is told its
+ * result after the flush, in the order of arrival.
  */
 export class GroupCommit {
   readonly #database: Kysely<Tables>;
@@ -33,7 +41,17 @@ export class GroupCommit {
     return new Promise<Result>((resolve, reject) => {
       this.#waiting.push({
         reject,
-        run: async (group) => {
+        runFirst: async (group) => {
+          try {
+            const result = await work(group);
+            return () => resolve(result);
+          } catch (error) {
+            await group.rollback().execute();
+            reject(error);
+            throw new FirstFailed();
+          }
+        },
+        runWithin: async (group) => {
           const mark = await group.savepoint('job').execute();
           try {
             const result = await work(mark);
@@ -59,27 +77,31 @@ export class GroupCommit {
     await new Promise((resolve) => {
       setImmediate(resolve);
     });
-    while (this.#waiting.length > 0) await this.#commitGroup();
+    for (let first = this.#waiting.shift(); first !== undefined; first = this.#waiting.shift()) {
+      await this.#commitGroup(first);
+    }
     this.#running = undefined;
   }
 
-  async #commitGroup(): Promise<void> {
-    const taken: Job[] = [];
+  async #commitGroup(first: Job): Promise<void> {
+    const taken: Job[] = [first];
     const settled: Settle[] = [];
     try {
       const group = await this.#database.startTransaction().execute();
       try {
-        for (let job = this.#waiting.shift(); job !== undefined; job = this.#next(taken.length)) {
+        settled.push(await first.runFirst(group));
+        for (let job = this.#next(taken.length); job !== undefined; job = this.#next(taken.length)) {
           taken.push(job);
-          settled.push(await job.run(group));
+          settled.push(await job.runWithin(group));
         }
         await group.commit().execute();
       } finally {
         if (!group.isCommitted && !group.isRolledBack) await group.rollback().execute();
       }
     } catch (cause) {
+      if (cause instanceof FirstFailed) return;
       const failure = new StoreFailed('the store could not make this durable; nothing was changed', { cause });
-      for (const job of taken.length > 0 ? taken : this.#waiting.splice(0)) job.reject(failure);
+      for (const job of taken) job.reject(failure);
       return;
     }
     for (const settle of settled) settle();
