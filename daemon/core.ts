@@ -25,6 +25,7 @@ import { Receipts } from './receipts.ts';
 import { openRecords } from './records.ts';
 import type { Records } from './records.ts';
 import { Results } from './results.ts';
+import { commitRotation } from './rotate.ts';
 import { Rows } from './rows.ts';
 import type { Report } from '../helpers/supervisor/request.ts';
 import { Sessions } from './session.ts';
@@ -147,6 +148,7 @@ export class Core {
       link: () => this.link.client,
       capabilityRevision: () => this.standing.stated?.revision ?? 1,
       repaired: () => this.standing.repaired,
+      rotated: () => commitRotation(this).then(() => undefined),
       // Asked each time: the ledger is read anew after a repair, and the clock with it.
       ledger: () => this.ledger,
       clock: () => this.clock,

@@ -44,9 +44,18 @@ export async function rotateKey(core: Core, home: Home): Promise<{ fingerprint: 
       `The control plane refused the rotation: ${error.code}. The current key stays.`,
     );
   }
-  await keyStore.request('keystore.rotate-commit', { nextPublicKey }, { withinMs: ASK_MS });
-  const { fingerprint } = admitKey(nextPublicKey);
-  core.records.data.paired = { ...paired, fingerprint };
+  return { fingerprint: await commitRotation(core) };
+}
+
+/** The control plane has the next key: it becomes the only one here. Resolves with its fingerprint. */
+export async function commitRotation(core: Core): Promise<string> {
+  const keyStore = core.keyStore.client;
+  const status = await keyStore.request('keystore.status', {}, { withinMs: ASK_MS });
+  if (status.state !== 'rotating') throw new RangeError('no rotation is under way');
+  await keyStore.request('keystore.rotate-commit', { nextPublicKey: status.nextPublicKey }, { withinMs: ASK_MS });
+  const { fingerprint } = admitKey(status.nextPublicKey);
+  const { paired } = core.records.data;
+  if (paired) core.records.data.paired = { ...paired, fingerprint };
   await core.records.write();
-  return { fingerprint };
+  return fingerprint;
 }

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { signStatement } from '../actors/key-store.ts';
 import type { KeyStoreClient } from '../actors/key-store.ts';
-import { ControlChannel } from '../actors/control-plane.ts';
+import { ChannelRefused, ControlChannel } from '../actors/control-plane.ts';
 import type { LinkClient, LinkTold } from '../actors/link.ts';
 import type { ExecutorId } from '../helpers/protocol/ids.ts';
 import type { AdmittedKey } from '../helpers/protocol/signed.ts';
@@ -28,6 +28,8 @@ export interface SessionParts {
   readonly ledger: () => Ledger;
   readonly clock: () => ControlClock;
   readonly capabilityRevision: () => number;
+  /** The control plane answered to the next key: it becomes the only one, durable when this resolves. */
+  readonly rotated: () => Promise<void>;
   /** A person ran `repair` since the last answered session. */
   readonly repaired: () => boolean;
 }
@@ -40,6 +42,8 @@ export class AnswerUnproved extends Error {
 /** The sessions of one daemon. */
 export class Sessions {
   readonly #parts: SessionParts;
+  /** While a rotation is unfinished nobody here knows which key the control plane has: each is tried in turn. */
+  #provesWithNext = false;
   #open: { readonly channel: ControlChannel; readonly connection: number } | undefined;
 
   constructor(parts: SessionParts) {
@@ -98,12 +102,18 @@ export class Sessions {
     return statement;
   }
 
+  async #keyToProve(): Promise<'current' | 'next'> {
+    const { state } = await this.#parts.keyStore().request('keystore.status', {}, { withinMs: SIGN_MS });
+    return state === 'rotating' && this.#provesWithNext ? 'next' : 'current';
+  }
+
   async #prove(channel: ControlChannel): Promise<Statement<'control.session'>> {
     const { executor } = this.#parts;
     const ledger = this.#parts.ledger();
     const clock = this.#parts.clock();
     const { challenge, acknowledgedCount } = await channel.ask('session.challenge', { executor }, ANSWER_MS);
     const nonce = randomBytes(32);
+    const key = await this.#keyToProve();
     const proof = await signStatement(
       this.#parts.keyStore(),
       'machine.session',
@@ -118,14 +128,19 @@ export class Sessions {
         repaired: this.#parts.repaired(),
         ...acknowledged(ledger, acknowledgedCount),
       },
-      { withinMs: SIGN_MS },
+      { key, withinMs: SIGN_MS },
     );
-    const { session } = await channel.ask('session.prove', { proof }, ANSWER_MS);
+    const { session } = await channel.ask('session.prove', { proof }, ANSWER_MS).catch((error: unknown) => {
+      // Unsigned, so it decides nothing: the other key is tried next, and only a signed answer settles which one counts.
+      if (error instanceof ChannelRefused && error.code === 'PROOF_INVALID') this.#provesWithNext = key === 'current';
+      throw error;
+    });
     const opened = openStatement('control.session', this.#parts.commandKey(), session);
     if (!opened) throw new AnswerUnproved('session answer is not signed by the pinned command key');
     if (opened.statement.executor !== executor || !nonce.equals(opened.statement.nonce)) {
       throw new AnswerUnproved('session answer is for another question');
     }
+    if (key === 'next') await this.#parts.rotated();
     await ledger.append({ kind: 'session', at: opened.statement.at, session });
     clock.anchor(opened.statement.at);
     channel.epoch = opened.statement.epoch;
