@@ -18,6 +18,10 @@ import type { Tables } from './tables.ts';
 
 /** Prepared statements kept for each connection. */
 const STATEMENT_LIMIT = 400;
+/** Pages of the log, 4 KiB each, after which a commit moves them into the database itself: rare, since that commit is a slow one. */
+const LOG_LIMIT_PAGES = 8000;
+/** Quiet after which the log is moved while nobody waits, in ms. */
+const QUIET_MS = 2000;
 /** How long one process waits for another one that writes, in ms. */
 const BUSY_MS = 5000;
 
@@ -29,10 +33,14 @@ export async function openSqliteStore(file: string): Promise<Store> {
   await migrate(writer.kysely, 'sqlite');
   const reader = connect(file, 'reader');
   const commits = new GroupCommit(writer.kysely);
+  const quiet = setTimeout(() => void moveLog(writer.kysely), QUIET_MS).unref();
   return {
     dialect: 'sqlite',
     read: reader.kysely,
-    write: (job) => commits.write(job),
+    write: (job) => {
+      quiet.refresh();
+      return commits.write(job);
+    },
     scrub: async () => {
       await commits.idle();
       await sql`pragma wal_checkpoint(truncate)`.execute(writer.kysely);
@@ -45,11 +53,20 @@ export async function openSqliteStore(file: string): Promise<Store> {
     },
     faults: () => faultsOf(reader.kysely),
     close: async () => {
+      clearTimeout(quiet);
       await commits.idle();
       await reader.kysely.destroy();
       await writer.kysely.destroy();
     },
   };
+}
+
+async function moveLog(writer: Kysely<Tables>): Promise<void> {
+  try {
+    await sql`pragma wal_checkpoint(passive)`.execute(writer);
+  } catch {
+    // The store is closed, or its disk is in trouble, which the next write tells its caller.
+  }
 }
 
 async function faultsOf(database: Kysely<Tables>): Promise<string[]> {
@@ -70,6 +87,7 @@ function connect(file: string, use: 'reader' | 'writer'): { readonly kysely: Kys
     'foreign_keys = ON',
     'trusted_schema = OFF',
     `busy_timeout = ${BUSY_MS}`,
+    `wal_autocheckpoint = ${LOG_LIMIT_PAGES}`,
   ]) {
     raw.exec(`pragma ${setting}`);
   }
