@@ -14,6 +14,7 @@ import type { Begin, Facts, Folder, Staging, Step } from './journal-records.ts';
 import { placeStep } from './place.ts';
 import type { Planned } from './plan.ts';
 import { checkRoom, preflight, shapeOf } from './preflight.ts';
+import { needsPerson } from './recover.ts';
 import { hasLeases, makeStage } from './stage.ts';
 import { discardStage, openStage } from './stage-end.ts';
 import type { Scene } from './stage-end.ts';
@@ -58,17 +59,18 @@ export async function apply(
 ): Promise<Applied> {
   const before: (Facts | null)[] = [];
   const shape = shapeOf(plan);
+  let folders: Folder[];
   try {
     checkRoom(scene.root, plan);
     for (const planned of plan) {
       before.push(preflight(scene.root, planned, shape));
       await pace.step('verifying', before.length, plan.length);
     }
+    folders = touchedFolders(scene.root, plan);
   } catch (error) {
     if (error instanceof Stopped) return { outcome: 'refused', code: error.code, path: error.path };
     throw error;
   }
-  const folders = touchedFolders(scene.root, plan);
   const work = new Promotion(scene, draft, beginOf(scene.root, opening));
   return work.run(plan, before, folders, pace);
 }
@@ -123,7 +125,7 @@ class Promotion {
     try {
       return goForward(this.#scene, this.#fileOf(journal), prepared, Date.now()).kept;
     } catch (error) {
-      if (error instanceof NativeError) return [];
+      if (needsPerson(error)) return [];
       throw error;
     }
   }

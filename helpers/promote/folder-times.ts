@@ -9,6 +9,7 @@ import { fsync, futimens, statx } from '../runtime/native-files.ts';
 import type { FileStatus } from '../runtime/native-files.ts';
 import { openFolder, splitPath, WalkRefused } from '../files/walk.ts';
 import type { Begin, Folder, Step } from './journal-records.ts';
+import { stopFor } from './stop.ts';
 import { isSame, slotName, statusAt } from './tree.ts';
 import type { Tree } from './tree.ts';
 
@@ -28,7 +29,7 @@ export function openByPath(root: number, path: Uint8Array): number {
   return openFolder(root, path.length === 0 ? [] : splitPath(Buffer.from(path)));
 }
 
-/** Folders that stand before the promotion and that its steps touch, with their times, from the root down. */
+/** Folders that stand before the promotion and that its steps touch, with their times, from the root down. Throws Stopped. */
 export function touchedFolders(
   root: number,
   steps: readonly { readonly path: Uint8Array; readonly change: string; readonly type: string }[],
@@ -52,12 +53,16 @@ function keyOf(path: Uint8Array): string {
   return Buffer.from(path).toString('latin1');
 }
 
-function statusByPath(root: number, path: Uint8Array): FileStatus {
-  const descriptor = openByPath(root, path);
+function statusByPath(root: number, path: Buffer): FileStatus {
   try {
-    return statx(descriptor, ITSELF);
-  } finally {
-    closeSync(descriptor);
+    const descriptor = openByPath(root, path);
+    try {
+      return statx(descriptor, ITSELF);
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch (error) {
+    throw stopFor(error, path);
   }
 }
 

@@ -5,6 +5,7 @@ import { fsync, statx, syncfs } from '../runtime/native-files.ts';
 import { copyOut } from './dispose.ts';
 import { folderOf } from './folder-times.ts';
 import { pathsOf } from './go-back.ts';
+import { HISTORY_LIMIT_BYTES, pruneHistory } from './history.ts';
 import type { JournalFile, Prepared } from './journal.ts';
 import type { Step } from './journal-records.ts';
 import { rest, RestingFolder } from './resting-place.ts';
@@ -14,8 +15,6 @@ import { isSame, openAt, slotName, statusAt } from './tree.ts';
 import type { Tree } from './tree.ts';
 
 const ITSELF = Buffer.alloc(0);
-/** Old files of one promotion are kept for a roll back up to this many bytes. */
-export const HISTORY_LIMIT_BYTES = 1_073_741_824;
 /** From this many files on, one sync of the file system is cheaper than one of each file. */
 export const BULK_FILES = 256;
 /** Without leases nobody can say that an old file is quiet: it is kept this long first, in ms. */
@@ -51,6 +50,7 @@ export function goForward(
     }
     const waitsAlready = disposal.open && file.folder !== scene.own;
     if (!waitsAlready) rest(scene.own, file, disposal.open ? 'waiting' : 'history', id, kept);
+    pruneHistory(scene.own, now);
     return { kept, open: disposal.open };
   } finally {
     closeSync(stage);

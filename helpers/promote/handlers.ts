@@ -4,6 +4,7 @@
 import { closeSync, constants } from 'node:fs';
 import { randomBytes } from 'node:crypto';
 import { rootIdentity } from '../files/root.ts';
+import type { FolderId } from '../files/root.ts';
 import { readDraft, manifestOf } from '../files/draft.ts';
 import { DraftDamaged } from '../files/draft-index.ts';
 import type { IndexState } from '../files/draft-index.ts';
@@ -24,6 +25,7 @@ import type { Planned } from './plan.ts';
 import type { OwnerConfirmation, OwnerPin, PromoteBody, PromoteRefusal, PromoteReply } from './protocol.ts';
 import { needsPerson, recover } from './recover.ts';
 import { repair } from './repair.ts';
+import { checkOpenRoot } from './root-check.ts';
 import { restingIds } from './resting-place.ts';
 import { Stopped } from './stop.ts';
 import { STAGE_PREFIX } from './tree.ts';
@@ -34,6 +36,8 @@ export interface Given {
   readonly draft: number;
   readonly own: number;
   readonly owner: number;
+  /** Chains of further folders of the executor that no root may overlap. */
+  readonly forbidden: readonly (readonly FolderId[])[];
 }
 
 /** A request that is refused; `code` is one of the protocol's. */
@@ -110,7 +114,7 @@ export class PromoteHandlers {
   }
 
   async #apply(body: PromoteBody<'promote.apply'>): Promise<PromoteReply<'promote.apply'>> {
-    this.#refuseUnsettled();
+    if (!this.#isLocked || !this.#isSettled()) throw unsettled();
     const pin = this.#pin();
     try {
       const approved = this.#approve(body, pin);
@@ -118,29 +122,26 @@ export class PromoteHandlers {
       return replyOf(applied, approved);
     } catch (error) {
       if (error instanceof Stopped) return { outcome: 'refused', code: error.code, ...named(error.path) };
-      if (error instanceof MarkDamaged) return { outcome: 'refused', code: 'PROMOTION_JOURNAL_INVALID' };
-      if (error instanceof CommitUncertain || needsPerson(error)) {
-        return { outcome: 'refused', code: 'PROMOTION_RECOVERY_REQUIRED' };
-      }
+      if (error instanceof MarkDamaged || error instanceof UntrustedFile)
+        return { outcome: 'refused', code: 'PROMOTION_JOURNAL_INVALID' };
+      if (error instanceof CommitUncertain) return { outcome: 'refused', code: 'PROMOTION_RECOVERY_REQUIRED' };
+      if (needsPerson(error)) return { outcome: 'refused', code: this.#codeOfBreak() };
       throw error;
     }
   }
 
-  #refuseUnsettled(): void {
-    let isSettled = false;
+  /** What broke before a journal was begun has changed nothing. */
+  #codeOfBreak(): 'PROMOTION_IO_FAILURE' | 'PROMOTION_RECOVERY_REQUIRED' {
+    return this.#isSettled() ? 'PROMOTION_IO_FAILURE' : 'PROMOTION_RECOVERY_REQUIRED';
+  }
+
+  #isSettled(): boolean {
+    const { own } = this.#given;
     try {
-      isSettled =
-        this.#isLocked &&
-        findJournal(this.#given.own) === undefined &&
-        restingIds(this.#given.own, 'attention').length === 0;
-    } catch (cause) {
-      if (!needsPerson(cause)) throw cause;
-    }
-    if (!isSettled) {
-      throw new PromoteRefused(
-        'RECOVERY_REQUIRED',
-        'an earlier promotion is not settled; run `nessie-executor repair`',
-      );
+      return findJournal(own) === undefined && restingIds(own, 'attention').length === 0;
+    } catch (error) {
+      if (needsPerson(error)) return false;
+      throw error;
     }
   }
 
@@ -149,10 +150,8 @@ export class PromoteHandlers {
     try {
       pin = readPin(this.#given.owner);
     } catch (cause) {
-      if (!(cause instanceof UntrustedFile)) throw cause;
-      throw new PromoteRefused('PIN_INVALID', `the pin of this machine cannot be believed: ${cause.message}`, {
-        cause,
-      });
+      if (!(cause instanceof UntrustedFile || cause instanceof NativeError)) throw cause;
+      throw new PromoteRefused('PIN_INVALID', `the pin of this machine cannot be used: ${cause.message}`, { cause });
     }
     if (pin === undefined) throw new PromoteRefused('PIN_INVALID', 'this machine has no pin; pair it first');
     return pin;
@@ -160,7 +159,8 @@ export class PromoteHandlers {
 
   /** Everything before the first look at the person's files; the approval is used up when this returns. */
   #approve({ approval: signed, pinRotation }: PromoteBody<'promote.apply'>, pin: OwnerPin): Approved {
-    const { root, draft, own, owner } = this.#given;
+    const { root, draft, own, owner, forbidden } = this.#given;
+    checkOpenRoot(root, [draft, own, owner], forbidden);
     const mark = readMark(own);
     const { key, succession } = commandKey(pin, mark, pinRotation);
     const identity = rootIdentity(root).toString('hex');

@@ -3,6 +3,7 @@
  * with its channel at 3 and the folders that it works between, open, at 4 to 7; it opens nothing by a path but the boot id.
  */
 import { readFileSync } from 'node:fs';
+import { forbiddenChains } from '../files/root.ts';
 import { serve } from '../runtime/serve.ts';
 import { PromoteHandlers } from './handlers.ts';
 import { promoteEvents, promoteRefusals, promoteRequests } from './protocol.ts';
@@ -11,9 +12,14 @@ import { promoteEvents, promoteRefusals, promoteRequests } from './protocol.ts';
 process.on('SIGIO', () => undefined);
 
 const bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
-const handlers = new PromoteHandlers({ root: 4, draft: 5, own: 6, owner: 7 }, bootId, (phase, done, total) => {
-  server.tell('promote.progress', { phase, done, total });
-});
+const forbidden = forbiddenChains(process.env['NESSIE_FORBIDDEN_FOLDERS'] ?? '');
+const handlers = new PromoteHandlers(
+  { root: 4, draft: 5, own: 6, owner: 7, forbidden },
+  bootId,
+  (phase, done, total) => {
+    server.tell('promote.progress', { phase, done, total });
+  },
+);
 
 const contract = { requests: promoteRequests, events: promoteEvents, refusals: promoteRefusals };
 
