@@ -2,8 +2,12 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { get } from 'node:http';
+import type { IncomingMessage } from 'node:http';
+import { get as getTls } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { makeTestAuthority } from '../fakes/test-authority.ts';
+import { skipBecause } from '../skip.ts';
 import { startWork } from '../../server/commands/start-work.ts';
 import { createApp } from '../../server/app.ts';
 import { checkSettings, isLoopback } from '../../server/config.ts';
@@ -158,6 +162,67 @@ describe('HTTP application', () => {
     await work.stop();
     await app.close();
     await context.store.close();
+  });
+});
+
+describe('HTTP application over TLS and behind a proxy', () => {
+  const serveWith = async (settings: object) => {
+    const { context } = await makeContext();
+    const changed = { ...context, settings: checkSettings({ ...context.settings, ...settings }) };
+    const work = await startWork(changed);
+    const app = await createApp(changed, work);
+    const origin = await app.listen({ host: '127.0.0.1', port: 0 });
+    const stop = async () => {
+      await work.stop();
+      await app.close();
+      await changed.store.close();
+    };
+    return { origin, stop };
+  };
+
+  it('serves https with the owner’s certificate, tells browsers to stay with it, and refuses old TLS', async function () {
+    const authority = makeTestAuthority();
+    if (authority === undefined) return skipBecause(this, 'no openssl program');
+    const folder = await mkdtemp(join(tmpdir(), 'nessie-tls-'));
+    const { cert, key } = authority.issue('IP:127.0.0.1');
+    await writeFile(join(folder, 'cert.pem'), cert);
+    await writeFile(join(folder, 'key.pem'), key);
+    const tls = { certificate: join(folder, 'cert.pem'), key: join(folder, 'key.pem') };
+    const { origin, stop } = await serveWith({ publicOrigin: 'https://127.0.0.1:7420', tls });
+    const ask = (more: object = {}) =>
+      new Promise<IncomingMessage>((resolve, reject) => {
+        getTls(`${origin}/api/page/session`, { ca: authority.authority, ...more }, (response) => {
+          response.resume();
+          resolve(response);
+        }).on('error', reject);
+      });
+    const { headers, statusCode } = await ask();
+    assert.equal(statusCode, 200);
+    assert.match(String(headers['strict-transport-security']), /max-age=\d{7,}/);
+    await assert.rejects(ask({ maxVersion: 'TLSv1.1', minVersion: 'TLSv1.1' }));
+    await assert.rejects(ask({ ca: undefined }));
+    await stop();
+    await assert.rejects(serveWith({ tls: { certificate: '/nowhere', key: '/nowhere' } }), /tls\.certificate/);
+  });
+
+  it('only a proxy that the owner declared names the client, and then each client has its own limits', async () => {
+    const tries = async (origin: string, address: string) => {
+      const response = await fetch(`${origin}/api/page/sign-in-by-link`, {
+        method: 'POST',
+        headers: { origin: PUBLIC_ORIGIN, 'content-type': 'application/json', 'x-forwarded-for': address },
+        body: JSON.stringify({ token: 'guess' }),
+      });
+      return response.status;
+    };
+    const plain = await serveWith({});
+    for (let index = 0; index < 30; index += 1) assert.equal(await tries(plain.origin, `192.0.2.${index}`), 401);
+    assert.equal(await tries(plain.origin, '192.0.2.99'), 429, 'a header changes nobody');
+    await plain.stop();
+    const proxied = await serveWith({ behindProxy: true });
+    for (let index = 0; index < 30; index += 1) assert.equal(await tries(proxied.origin, '192.0.2.1'), 401);
+    assert.equal(await tries(proxied.origin, '192.0.2.1'), 429);
+    assert.equal(await tries(proxied.origin, '192.0.2.2'), 401);
+    await proxied.stop();
   });
 });
 
