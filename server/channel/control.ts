@@ -1,6 +1,7 @@
 import type { ExecutorId, RunId } from '../../helpers/protocol/ids.ts';
 import type { Signed } from '../../helpers/protocol/signed.ts';
 import type { Statement } from '../../helpers/protocol/statements.ts';
+import { YES } from '../commands/store.ts';
 import type { Work } from '../commands/work.ts';
 import { findExecutor } from '../executors/store.ts';
 import { standingOf } from './rules.ts';
@@ -19,8 +20,8 @@ export async function readControl(work: Work, executor: ExecutorId, epoch: numbe
     .selectFrom('commands')
     .select('id')
     .where('executor', '=', executor)
-    .where('cancelWanted', '=', 1)
-    .where((where) => where.or([where('open', '=', 1), where('deadline', '>', work.clock.now())]))
+    .where('cancelWanted', '=', YES)
+    .where((where) => where.or([where('open', '=', YES), where('deadline', '>', work.clock.now())]))
     .limit(LIST_LIMIT)
     .execute();
   const ended = await read

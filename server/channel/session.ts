@@ -30,6 +30,8 @@ type Verdict = Statement<'control.session'>['verdict'];
 
 /** How often a proof is judged anew because something changed between signature and transaction. */
 const ATTEMPTS = 3;
+/** Signs of life closer together than this are one, in ms. */
+const TOUCH_MS = 5000;
 
 /** A machine that proved its key: what every later statement of its connection is checked against. */
 export class Proved {
@@ -38,6 +40,7 @@ export class Proved {
   /** Guard of the newest heartbeat of this connection; one that is not above it is a replay. */
   heartbeatGuard = 0;
   #key: AdmittedKey;
+  #touchedAt = 0;
 
   constructor(executor: ExecutorId, epoch: number, publicKey: Uint8Array) {
     this.executor = executor;
@@ -53,6 +56,13 @@ export class Proved {
       // Signed, yet not in the shape of its type: for a receiver that is the same as not signed.
       return undefined;
     }
+  }
+
+  /** Whether a sign of life is worth a write: the last one is some seconds old. Counts this one. */
+  isDue(now: number): boolean {
+    if (now - this.#touchedAt < TOUCH_MS) return false;
+    this.#touchedAt = now;
+    return true;
   }
 
   /** The paired key was rotated under this very connection. */

@@ -2,6 +2,7 @@ import type { CommandId, ExecutorId, RunId } from '../../helpers/protocol/ids.ts
 import type { Canceller } from '../../machines/command/types.ts';
 import type { Writer } from '../store/store.ts';
 import { stepInside, tellEnd } from './finish.ts';
+import { YES } from './store.ts';
 import type { CommandRow } from './store.ts';
 import type { Work } from './work.ts';
 
@@ -15,7 +16,7 @@ export async function cancelCommand(work: Work, id: CommandId, by: Canceller): P
 
 /** Wants every open command of a run ended, in the caller's transaction. Give the answer to tellCancel after the commit. */
 export async function cancelRunCommands(work: Work, tx: Writer, run: RunId, by: Canceller): Promise<CommandRow[]> {
-  const open = await tx.selectFrom('commands').select('id').where('run', '=', run).where('open', '=', 1).execute();
+  const open = await tx.selectFrom('commands').select('id').where('run', '=', run).where('open', '=', YES).execute();
   const rows: CommandRow[] = [];
   for (const { id } of open) {
     const row = await stepInside(work, tx, id, { type: 'command.cancel', by }, { cancelWanted: 1 });
@@ -41,7 +42,7 @@ export async function loseCommands(
     .selectFrom('commands')
     .select(['id', 'epoch'])
     .where('executor', '=', executor)
-    .where('open', '=', 1)
+    .where('open', '=', YES)
     .where('epoch', 'is not', null)
     .execute();
   const rows: CommandRow[] = [];

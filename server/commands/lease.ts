@@ -19,7 +19,7 @@ import type { Reader, Writer } from '../store/store.ts';
 import type { Addressed, SignedLease } from './envelope.ts';
 import { OPEN_LIMIT, stillHolds } from './rules.ts';
 import type { LeaseFacts } from './rules.ts';
-import { addToChain, dequeue, enqueue, findCommand, saveCommand, stepRow } from './store.ts';
+import { addToChain, dequeue, enqueue, findCommand, saveCommand, stepRow, YES } from './store.ts';
 import type { CommandRow } from './store.ts';
 import type { Work } from './work.ts';
 
@@ -148,7 +148,7 @@ async function insert(work: Work, tx: Writer, waiting: Waiting, row: CommandRow,
     .selectFrom('commands')
     .select(({ fn }) => fn.countAll<number>().as('count'))
     .where('run', '=', row.run)
-    .where('open', '=', 1)
+    .where('open', '=', YES)
     .executeTakeFirstOrThrow();
   if (open.count >= OPEN_LIMIT) {
     throw new Refusal('RUN_BUSY', `this run has ${OPEN_LIMIT} commands under way; wait for one of them`, {
@@ -176,6 +176,7 @@ async function requireFirst(tx: Writer, { id, idempotencyKey }: CommandRow): Pro
     .selectFrom('commands')
     .select('id')
     .where('idempotencyKey', '=', idempotencyKey)
+    .whereRef('idempotencyKey', '!=', 'id')
     .executeTakeFirst();
   if (known) throw new Refusal('COMMAND_REPEATED', 'This was sent already, and is sent once.');
 }

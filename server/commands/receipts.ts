@@ -125,7 +125,7 @@ async function store(
     await keepPayload(tx, keys, { command: row.id, direction: 'result', bytes: frame.result, deleteAt: until });
   }
   for (const { stated } of receipts) await rememberStated(tx, from.executor, stated);
-  await touchExecutor(tx, from.executor, clock.now());
+  if (from.isDue(clock.now())) await touchExecutor(tx, from.executor, clock.now());
   return { answer: acknowledged, row, result: value };
 }
 

@@ -12,6 +12,7 @@ import { endSilentRuns } from '../runs/silence.ts';
 import { stepCommand } from './finish.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { Outcomes } from './outcomes.ts';
+import { YES } from './store.ts';
 import type { Work } from './work.ts';
 
 /** How often deadlines are looked at, in ms. */
@@ -84,7 +85,7 @@ async function settleLeftovers(work: Work): Promise<void> {
   const given = await work.store.read
     .selectFrom('commands')
     .select(['id', 'epoch'])
-    .where('open', '=', 1)
+    .where('open', '=', YES)
     .where('epoch', 'is not', null)
     .execute();
   for (const { id, epoch } of given) {
@@ -96,7 +97,7 @@ async function expireCommands(work: Work): Promise<void> {
   const due = await work.store.read
     .selectFrom('commands')
     .select('id')
-    .where('open', '=', 1)
+    .where('open', '=', YES)
     .where('deadline', '<=', work.clock.now())
     .limit(256)
     .execute();
@@ -118,7 +119,7 @@ async function endDrained(work: Work): Promise<void> {
             .select('commands.id')
             .whereRef('commands.executor', '=', 'executors.id')
             .where((of) =>
-              of.or([of('open', '=', 1), of.and([of('commands.state', '=', 'unknown'), of('deadline', '>', now)])]),
+              of.or([of('open', '=', YES), of.and([of('commands.state', '=', 'unknown'), of('deadline', '>', now)])]),
             ),
         ),
       ),

@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { Selectable } from 'kysely';
 import type { CommandId } from '../../helpers/protocol/ids.ts';
 import type { Signed } from '../../helpers/protocol/signed.ts';
@@ -8,6 +9,9 @@ import type { StepRefusal, Stepped, Stored } from '../../machines/step.ts';
 import type { Reader, Writer } from '../store/store.ts';
 import { isOpen, stateName } from './rules.ts';
 import type { WorkTables } from './tables.ts';
+
+/** A 1 that stands in the query's own text: only then a partial index is used. */
+export const YES = sql.lit<1>(1);
 
 /** A command as its row keeps it. */
 export type CommandRow = Selectable<WorkTables['commands']>;

@@ -3,6 +3,7 @@ import { resolve } from '../availability/store.ts';
 import type { Reader } from '../store/store.ts';
 import { stepInside } from './finish.ts';
 import { tellCancel } from './cancel.ts';
+import { YES } from './store.ts';
 import type { CommandRow } from './store.ts';
 import type { Work } from './work.ts';
 
@@ -32,6 +33,6 @@ async function openOf(reader: Reader, executor: ExecutorId) {
     .innerJoin('runs', 'runs.id', 'commands.run')
     .select(['commands.id', 'commands.operation', 'commands.agent', 'runs.person', 'runs.project'])
     .where('commands.executor', '=', executor)
-    .where('open', '=', 1)
+    .where('open', '=', YES)
     .execute();
 }

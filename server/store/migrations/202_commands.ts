@@ -1,5 +1,14 @@
+import { sql } from 'kysely';
 import type { SchemaChange } from '../migrate.ts';
 import { defineIndex, defineTable } from './define-table.ts';
+
+const partial = {
+  run: 'index NAME on "commands" ("run") where "open" = 1',
+  deadline: 'index NAME on "commands" ("deadline") where "open" = 1',
+  executor: 'index NAME on "commands" ("executor") where "open" = 1',
+  cancelWanted: 'index NAME on "commands" ("executor") where "cancelWanted" = 1',
+  idempotencyKey: 'unique index NAME on "commands" ("idempotencyKey") where "idempotencyKey" <> "id"',
+};
 
 /** Commands, the one queue, signed statements of each chain, and sealed payloads. */
 export const commands: SchemaChange = {
@@ -13,7 +22,7 @@ export const commands: SchemaChange = {
       '"executor" text not null references "executors" ("id")',
       '"operation" text not null',
       '"agent" text',
-      '"idempotencyKey" text not null unique',
+      '"idempotencyKey" text not null',
       '"stored" text not null',
       '"state" text not null',
       '"open" @integer not null check ("open" in (0, 1))',
@@ -30,9 +39,10 @@ export const commands: SchemaChange = {
       '"leasedAt" @integer',
       '"endedAt" @integer',
     ]);
-    await defineIndex(database, 'commands', ['open', 'deadline']);
-    await defineIndex(database, 'commands', ['executor', 'open']);
-    await defineIndex(database, 'commands', ['executor', 'cancelWanted']);
+    // Partial: a command that ended costs no page of them.
+    for (const [name, text] of Object.entries(partial)) {
+      await sql.raw(`create ${text.replace('NAME', `"commands_${name}"`)}`).execute(database);
+    }
     await defineIndex(database, 'commands', ['run', 'createdAt']);
     await table('jobs', [
       '"position" integer primary key not null',
