@@ -36,17 +36,23 @@ export interface AskOptions {
 
 const open = (folder: string): number => fs.openSync(folder, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
 
+/** Where trees of many files are made: in memory, where the machine has such a folder. */
+export const memoryFolder = (): string => (fs.existsSync('/dev/shm') ? '/dev/shm' : os.tmpdir());
+
 /** One workspace with its own folders. */
 export class Bench {
-  readonly folder = fs.mkdtempSync(path.join(os.tmpdir(), 'workspace-'));
-  readonly rootPath = path.join(this.folder, 'project');
-  readonly draftsPath = path.join(this.folder, 'state', 'drafts');
+  readonly folder: string;
+  readonly rootPath: string;
+  readonly draftsPath: string;
   readonly run = newRun();
   services!: Services;
   handlers!: Handlers;
   #descriptors: number[] = [];
 
-  constructor() {
+  constructor(base = os.tmpdir()) {
+    this.folder = fs.mkdtempSync(path.join(base, 'workspace-'));
+    this.rootPath = path.join(this.folder, 'project');
+    this.draftsPath = path.join(this.folder, 'state', 'drafts');
     fs.mkdirSync(this.rootPath);
     fs.mkdirSync(this.draftsPath, { recursive: true, mode: 0o700 });
     this.start();

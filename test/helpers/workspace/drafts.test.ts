@@ -3,14 +3,14 @@ import fs from 'node:fs';
 import path from 'node:path';
 
 import { manifestDigest, parseManifest } from '../../../helpers/files/manifest.ts';
-import { Bench, newRun } from './bench.ts';
+import { Bench, memoryFolder, newRun } from './bench.ts';
 
 describe('drafts', () => {
   let bench: Bench;
   let before: string;
 
   beforeEach(() => {
-    bench = new Bench();
+    bench = new Bench(memoryFolder());
     bench.put({ 'a.txt': 'alpha', 'dir/file': 'content' });
     before = bench.treeDigest();
   });

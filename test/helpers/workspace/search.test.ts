@@ -2,17 +2,18 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 
 import type { OperationSuccess } from '../../../helpers/protocol/operations.ts';
-import { Bench } from './bench.ts';
+import { Bench, memoryFolder } from './bench.ts';
 
 const places = (found: OperationSuccess<'file.search'>): string[] =>
   found.matches.map(({ path, line, column }) => (line === undefined ? path : `${path}:${line}:${column}`));
 
-describe('file.search', () => {
+describe('file.search', function () {
+  this.timeout(60_000);
   let bench: Bench;
   let before: string;
 
   beforeEach(() => {
-    bench = new Bench();
+    bench = new Bench(memoryFolder());
     bench.put({
       'a.txt': 'alpha beta\nGamma delta\n',
       'src/one.ts': 'const one = 1;\nconst naïve = "x"; // beta\r\n',
@@ -85,8 +86,7 @@ describe('file.search', () => {
     return performance.now() - start;
   };
 
-  it('hostile patterns end as fast as a literal', async function () {
-    this.timeout(60_000);
+  it('hostile patterns end as fast as a literal', async () => {
     bench.put({ 'hostile.txt': `${'a'.repeat(50_000)}\n`.repeat(80) });
     before = bench.treeDigest();
     await timed('b', 'literal');
@@ -118,8 +118,7 @@ describe('file.search', () => {
     }
   });
 
-  it('a large tree is searched whole, off the main loop, and a stop ends it', async function () {
-    this.timeout(60_000);
+  it('a large tree is searched whole, off the main loop, and a stop ends it', async () => {
     const folders = 200;
     for (let folder = 0; folder < folders; folder += 1) {
       fs.mkdirSync(bench.at(`tree/${folder}`), { recursive: true });
