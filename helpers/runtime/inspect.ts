@@ -26,6 +26,7 @@ import {
   type ThreadView,
 } from './kernel-view.ts';
 import type { LaunchRecord } from './launch-plan.ts';
+import { recordOf } from './records.ts';
 import { render, type Confinement } from './platform/linux.ts';
 import type { Confined, RowName } from './privileges.ts';
 
@@ -51,16 +52,6 @@ export type Inspection = {
   readonly landlockAbi: number | undefined;
   readonly differences: readonly string[];
 };
-
-function readRecord(auditFolder: string, pid: number): LaunchRecord | undefined {
-  try {
-    // TRUST: launch wrote it into a folder that no role can write; pid and start time are checked against the kernel below
-    return JSON.parse(fs.readFileSync(path.join(auditFolder, `${pid}.json`), 'utf8')) as LaunchRecord;
-  } catch {
-    // no record, or none that can be read, is itself the finding
-    return undefined;
-  }
-}
 
 function socketsOf(pid: number, descriptors: readonly DescriptorView[]): SocketView[] {
   const seen = socketsSeenBy(pid);
@@ -114,7 +105,7 @@ function inspectRow(
   configuration: Configuration,
 ): ProcessView {
   const seen = look(pid);
-  const record = readRecord(path.join(configuration.stateDir, 'audit'), pid);
+  const record = recordOf(path.join(configuration.stateDir, 'audit'), pid);
   const unknown = { ...seen, row: undefined, slot: 0, landlockAbi: undefined, digests: undefined };
   if (record === undefined || record.startTicks !== startTicksOf(pid)) {
     return { ...unknown, differences: ['no launch recorded this process'] };

@@ -151,6 +151,15 @@ export function triesOf(row: Confined, aims: Aims): Try[] {
   ];
 }
 
+/** First Landlock ABI that has rules for ports (Linux 6.7). */
+const PORTS_ABI = 4;
+
+/** What must come of a try on a kernel: without port rules link reaches other ports, and its own connector is all that keeps it from them. */
+export function expectedUnder(made: Try, row: Confined, landlockAbi: number | undefined): Try['expected'] {
+  const isPort = made.attempt.what === 'connect over TCP' && row.systemCalls.sockets === 'internet';
+  return isPort && landlockAbi !== undefined && landlockAbi < PORTS_ABI ? 'reached' : made.expected;
+}
+
 /** The same attempt for a process without confinement: descriptors of the row become the paths behind them. */
 export function controlOf(attempt: Attempt, row: Confined, aims: Aims): Attempt {
   if (attempt.what === 'execveat an own file') return { ...attempt, folder: aims.scratch };

@@ -14,7 +14,8 @@ import type { Configuration } from './configuration.ts';
 import type { Exit } from './exits.ts';
 import { verifyFiles, type Installation } from './installation.ts';
 import type { Confined, DescriptorSource, RowName } from './privileges.ts';
-import { controlOf, triesOf, type Aims, type Try } from './reach-list.ts';
+import { recordOf } from './records.ts';
+import { controlOf, expectedUnder, triesOf, type Aims, type Try } from './reach-list.ts';
 import { startRow } from './start.ts';
 import { userOf } from './users.ts';
 
@@ -97,8 +98,8 @@ async function runTwin(
   row: Confined,
   tries: readonly Try[],
   installation: Installation,
-  configuration: Configuration,
-): Promise<(Outcome | undefined)[]> {
+  { configuration, scratch }: Aims,
+): Promise<{ readonly outcomes: readonly (Outcome | undefined)[]; readonly landlockAbi: number | undefined }> {
   const opened = openFolders(configuration);
   const root = opened.folders.get('root folder');
   const descriptors = row.descriptors.flatMap(({ number, kind, source }) =>
@@ -116,7 +117,7 @@ async function runTwin(
     origin: configuration.origin,
     loopback: false,
     forbiddenFolders: '',
-    records: undefined,
+    records: scratch,
   });
   opened.close();
   if (started.channel === undefined) throw new Error(`the twin of ${row.row} has no channel`);
@@ -127,7 +128,7 @@ async function runTwin(
     tries.map(({ attempt }) => attempt),
   );
   clearTimeout(timer);
-  return outcomes;
+  return { outcomes, landlockAbi: recordOf(scratch, started.pid)?.landlockAbi };
 }
 
 /** The probe without launch: it is the plain file, started by the owner's own rights. */
@@ -209,8 +210,10 @@ export async function runTwins(installation: Installation, configuration: Config
     const control = await controls(installation, wanted);
     const findings: TwinFinding[] = [];
     for (const { row, tries } of planned) {
-      const outcomes = await runTwin(row, tries, installation, configuration);
-      tries.forEach(({ title, attempt, expected }, index) => {
+      const { outcomes, landlockAbi } = await runTwin(row, tries, installation, aims);
+      tries.forEach((made, index) => {
+        const { title, attempt } = made;
+        const expected = expectedUnder(made, row, landlockAbi);
         const twin = outcomes[index] ?? NEVER_TRIED;
         const free = control.get(JSON.stringify(controlOf(attempt, row, aims))) ?? NEVER_TRIED;
         const isDifference = differs(expected, twin, free);

@@ -3,6 +3,7 @@ import fs from 'node:fs';
 
 import type { Configuration } from '../../../helpers/runtime/configuration.ts';
 import type { Installation } from '../../../helpers/runtime/installation.ts';
+import { expectedUnder } from '../../../helpers/runtime/reach-list.ts';
 import { differs, runTwins, type TwinFinding } from '../../../helpers/runtime/twins.ts';
 import { TABLE } from '../../../helpers/table.ts';
 import { FIXTURE_ROWS, makeExecutor, runningInstallation, Tree } from '../../fixtures/run-tree.ts';
@@ -104,4 +105,13 @@ describe('twins', () => {
       assert.equal(differs(expected, twin, control), isDifference);
     });
   }
+
+  it('without port rules in the kernel link alone is expected to reach another port', () => {
+    const made = { title: 'connect', attempt: { what: 'connect over TCP', port: 1 }, expected: 'refused' } as const;
+    for (const row of Object.values(TABLE)) {
+      if (!row.confined) continue;
+      assert.equal(expectedUnder(made, row, 3), row.row === 'link' ? 'reached' : 'refused');
+      assert.equal(expectedUnder(made, row, 4), 'refused');
+    }
+  });
 });
