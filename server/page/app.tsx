@@ -112,7 +112,7 @@ export function App({ say, link }: { readonly say: Words; readonly link: OneTime
         <Bare say={say}>{page.session.isSetUp ? <SignIn link={unused} /> : <SetUp link={unused} />}</Bare>
       )}
       <div class="said" role="status" aria-live="polite">
-        {said !== '' && <p>{said}</p>}
+        {said !== '' && <p key={said}>{said}</p>}
       </div>
     </PageContext.Provider>
   );

@@ -59,6 +59,20 @@ export class Keyboard {
     throw new Error(`${String(name)} is not reached by Tab; met: ${met.join(' | ')}`);
   }
 
+  /** Walks once through everything that Tab reaches; answers the names. */
+  async walkAll(): Promise<readonly string[]> {
+    const met: string[] = [];
+    for (let step = 0; step < STEPS; step += 1) {
+      await this.page.keyboard.press('Tab');
+      const { name, ring, inView, role } = await this.focused();
+      if (name !== '' && name === met[0]) break;
+      if (name === '') continue;
+      if (!ring || !inView) this.blind.push(`${role} ${name}: ${ring ? 'out of sight' : 'no ring'}`);
+      met.push(name);
+    }
+    return met;
+  }
+
   /** Goes to a field and types into it in place of what stands there. */
   async fill(label: string, text: string): Promise<void> {
     await this.to(label);

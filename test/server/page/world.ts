@@ -10,7 +10,6 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 
 import { bundle, ENTRIES } from '../../../helpers/build/bundle.ts';
-import { buildPage } from '../../../helpers/build/page.ts';
 import { startServer, stopChild } from '../../../daemon/demo/children.ts';
 import type { RunningServer } from '../../../daemon/demo/children.ts';
 import { Person } from '../../../daemon/demo/person.ts';
@@ -38,7 +37,6 @@ export async function installation(): Promise<string> {
   await bundle(TOP, dist, ENTRIES);
   // The server's dependencies are not bundled: they are found where the tree has them.
   fs.symlinkSync(path.join(TOP, 'node_modules'), path.join(parent, 'node_modules'));
-  if (!fs.existsSync(path.join(dist, 'page'))) await buildPage(TOP, path.join(dist, 'page'));
   process.once('exit', () => fs.rmSync(parent, { recursive: true, force: true }));
   installed = dist;
   return dist;
@@ -91,6 +89,13 @@ export class World {
     const person = new Person(this.origin);
     await person.setUp(this.setUpAddress, OWNER);
     return person;
+  }
+
+  /** Whether any file of the server holds a text: database, its log, whatever else. */
+  holds(text: string): boolean {
+    const folder = path.join(this.folder, 'server');
+    const files = fs.readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+    return files.some((entry) => fs.readFileSync(path.join(entry.parentPath, entry.name)).includes(text));
   }
 
   async stop(): Promise<void> {
