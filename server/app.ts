@@ -31,6 +31,7 @@ import { descriptorRoutes } from './descriptors/routes.ts';
 import { eventRoutes } from './events/routes.ts';
 import { executorRoutes } from './executors/routes.ts';
 import { grantRoutes } from './grants/routes.ts';
+import { errorSchema } from './http.ts';
 import type { App } from './http.ts';
 import { operatorRoutes } from './operators/routes.ts';
 import { pairingRoutes } from './pairing/routes.ts';
@@ -90,6 +91,7 @@ export async function createApp(context: Context, work: Work, pageFolder?: strin
     openapi: { openapi: '3.1.0', info: { title: 'nessie-executor control plane', version: '1' } },
     transform: jsonSchemaTransform,
   });
+  describeErrors(app);
   answerErrors(app, context);
   checkSessions(app, context);
   for (const routes of [
@@ -135,6 +137,15 @@ function checkSessions(app: App, context: Context): void {
     if (request.signedIn === null && request.routeOptions.config.open !== true) {
       throw new Refusal('SIGN_IN_REQUIRED', 'Sign in first.', { status: 401 });
     }
+  });
+}
+
+/** Each call of the page says in the API's description what its refusals look like. */
+function describeErrors(app: App): void {
+  app.addHook('onRoute', (route) => {
+    if (!route.url.startsWith('/api/page/') || route.schema === undefined) return;
+    const described = typeof route.schema.response === 'object' ? route.schema.response : {};
+    route.schema.response = { ...described, '4xx': errorSchema, '5xx': errorSchema };
   });
 }
 

@@ -165,21 +165,30 @@ describe('HTTP application', () => {
   });
 });
 
-describe('HTTP application over TLS and behind a proxy', () => {
-  const serveWith = async (settings: object) => {
-    const { context } = await makeContext();
-    const changed = { ...context, settings: checkSettings({ ...context.settings, ...settings }) };
-    const work = await startWork(changed);
-    const app = await createApp(changed, work);
-    const origin = await app.listen({ host: '127.0.0.1', port: 0 });
-    const stop = async () => {
-      await work.stop();
-      await app.close();
-      await changed.store.close();
-    };
-    return { origin, stop };
+const serveWith = async (settings: object) => {
+  const { context } = await makeContext();
+  const changed = { ...context, settings: checkSettings({ ...context.settings, ...settings }) };
+  const work = await startWork(changed);
+  const app = await createApp(changed, work);
+  const origin = await app.listen({ host: '127.0.0.1', port: 0 });
+  const stop = async () => {
+    await work.stop();
+    await app.close();
+    await changed.store.close();
   };
+  return { origin, stop };
+};
 
+const tries = async (origin: string, address: string) => {
+  const response = await fetch(`${origin}/api/page/sign-in-by-link`, {
+    method: 'POST',
+    headers: { origin: PUBLIC_ORIGIN, 'content-type': 'application/json', 'x-forwarded-for': address },
+    body: JSON.stringify({ token: 'guess' }),
+  });
+  return response.status;
+};
+
+describe('HTTP application over TLS and behind a proxy', () => {
   it('serves https with the owner’s certificate, tells browsers to stay with it, and refuses old TLS', async function () {
     const authority = makeTestAuthority();
     if (authority === undefined) return skipBecause(this, 'no openssl program');
@@ -206,14 +215,6 @@ describe('HTTP application over TLS and behind a proxy', () => {
   });
 
   it('only a proxy that the owner declared names the client, and then each client has its own limits', async () => {
-    const tries = async (origin: string, address: string) => {
-      const response = await fetch(`${origin}/api/page/sign-in-by-link`, {
-        method: 'POST',
-        headers: { origin: PUBLIC_ORIGIN, 'content-type': 'application/json', 'x-forwarded-for': address },
-        body: JSON.stringify({ token: 'guess' }),
-      });
-      return response.status;
-    };
     const plain = await serveWith({});
     for (let index = 0; index < 30; index += 1) assert.equal(await tries(plain.origin, `192.0.2.${index}`), 401);
     assert.equal(await tries(plain.origin, '192.0.2.99'), 429, 'a header changes nobody');

@@ -21,6 +21,8 @@ describe('executors', () => {
   const row = () =>
     plane.context.store.read.selectFrom('executors').selectAll().where('id', '=', executor).executeTakeFirstOrThrow();
   const act = (action: string) => plane.owner.post(`/api/page/executors/${executor}/${action}`);
+  const listed = async (): Promise<string[]> =>
+    (await plane.owner.get('/api/page/executors')).body.executors.map((one: { executor: string }) => one.executor);
   const actions = async () => (await plane.owner.get(`/api/page/executors/${executor}`)).body.actions;
 
   it('N-200 the menu offers pause, resume once paused, disconnect and delete, as each state permits', async () => {
@@ -199,6 +201,67 @@ describe('executors', () => {
       assert.equal(answer.status, 404, method);
     }
     assert.equal((await row()).scope, 'private');
+  });
+
+  it('N-203 delete is offered in every state and takes the machine off the list; disconnect keeps it; the history stays', async () => {
+    const ways: [string, () => Promise<unknown>, boolean][] = [
+      ['pending_pairing', async () => undefined, false],
+      ['online', () => proveOnline(plane, executor), true],
+      [
+        'offline',
+        async () => {
+          await proveOnline(plane, executor);
+          await changeExecutor(plane.context, executor, { type: 'executor.silent' });
+        },
+        true,
+      ],
+      [
+        'draining',
+        async () => {
+          await proveOnline(plane, executor);
+          await act('drain');
+        },
+        true,
+      ],
+      [
+        'error',
+        async () => {
+          await proveOnline(plane, executor);
+          await changeExecutor(plane.context, executor, { type: 'executor.damaged', fault: 'state-copied' });
+        },
+        true,
+      ],
+      [
+        'revoked',
+        async () => {
+          await proveOnline(plane, executor);
+          await act('disconnect');
+        },
+        false,
+      ],
+    ];
+    for (const [state, reach, disconnects] of ways) {
+      plane.clock.offsetMs += 601_000;
+      ({ executor, machine } = await pairThroughRoutes(plane, plane.owner));
+      await reach();
+      assert.equal((await row()).state, state);
+      const disconnected = await act('disconnect');
+      assert.equal(disconnected.status === 200, disconnects, `disconnect while ${state}`);
+      if (disconnects) assert.ok((await listed()).includes(executor), `listed after disconnect while ${state}`);
+
+      plane.clock.offsetMs += 601_000;
+      ({ executor, machine } = await pairThroughRoutes(plane, plane.owner));
+      await reach();
+      assert.equal((await act('delete')).status, 200, `delete while ${state}`);
+      assert.equal((await row()).state, 'revoked', state);
+      assert.equal((await listed()).includes(executor), false, state);
+      const history = await plane.context.store.read
+        .selectFrom('audit')
+        .select('sequence')
+        .where('executor', '=', executor)
+        .execute();
+      assert.ok(history.length > 2, `history of one deleted while ${state}`);
+    }
   });
 
   it('a policy that arrives while offline waits as a revision and is shown', async () => {

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { workspaceBundle } from '../../../helpers/protocol/operations.ts';
+import type { AgentId, ExecutorId, PersonId } from '../../../helpers/protocol/ids.ts';
+import { resolve } from '../../../server/availability/store.ts';
 import { newId } from '../../../server/new-id.ts';
-import { confirmQuickly, pairThroughRoutes, startGovernance } from '../governance.ts';
+import { confirmQuickly, pairThroughRoutes, proveOnline, startGovernance } from '../governance.ts';
 import type { Governance } from '../governance.ts';
 
 describe('access', () => {
@@ -87,6 +89,31 @@ describe('access', () => {
     assert.deepEqual([await sees(), await administers()], [true, false]);
     await plane.owner.delete(`${base}/shares/team/${team}`);
     assert.equal(await sees(), false);
+  });
+
+  it('N-187 agent access and sharing take effect at once, with no second step, password or renewed sign-in', async () => {
+    await plane.context.store.write((tx) => tx.updateTable('people').set({ password: null }).execute());
+    const executor = base.split('/').at(-1) as ExecutorId;
+    await proveOnline(plane, executor);
+    const guest = await plane.invite('guest');
+    const answer = async (person: PersonId) => {
+      const origin = { project: plane.account.project };
+      const question = { person, agent: agent as AgentId, operation: 'file.read', origin, executor };
+      await proveOnline(plane, executor);
+      const found = await resolve(plane.context, plane.context.store.read, question);
+      return found.available ? 'available' : found.reason;
+    };
+    const own = plane.account.person;
+    assert.equal(await answer(own), 'operation_ungranted');
+    await plane.owner.put(`${base}/agents/${agent}`, { access: 'on' });
+    assert.equal(await answer(own), 'available');
+    assert.equal(await answer(guest.person), 'not_discoverable');
+    await plane.owner.put(`${base}/shares/team/${plane.account.team}`);
+    assert.equal(await answer(guest.person), 'available');
+    await plane.owner.delete(`${base}/shares/team/${plane.account.team}`);
+    assert.equal(await answer(guest.person), 'not_discoverable');
+    await plane.owner.put(`${base}/agents/${agent}`, { access: 'off' });
+    assert.equal(await answer(own), 'operation_ungranted');
   });
 
   it('use is shared with the machine’s own team and projects of the organisation only, and administration is assigned on private machines only', async () => {
