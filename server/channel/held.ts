@@ -25,6 +25,7 @@ export class HeldQuestions {
   #must = false;
   #workTimer: NodeJS.Timeout | undefined;
   #workHeld: WorkQuestion | undefined;
+  #answered: { readonly id: number; readonly commands: readonly CommandFrame[] } | undefined;
 
   constructor(work: Work, wire: Wire, proved: Proved) {
     this.#work = work;
@@ -37,12 +38,17 @@ export class HeldQuestions {
     return (lane === 'work' ? this.#workHeld : this.#control) !== undefined;
   }
 
-  /** Holds a work question until there is work, or 25 s. */
+  /** Holds a work question until there is work, or 25 s. The question of before, asked again, gets the same commands (N-114). */
   holdWork(question: Question, capacity: number): void {
     const { executor, epoch } = this.#proved;
+    if (this.#answered?.id === question.id) {
+      this.#wire.answer<'work'>(question, { commands: [...this.#answered.commands] });
+      return;
+    }
     const answer = (commands: readonly CommandFrame[]): boolean => {
       clearTimeout(this.#workTimer);
       this.#workHeld = undefined;
+      this.#answered = { id: question.id, commands };
       return this.#wire.answer<'work'>(question, { commands: [...commands] });
     };
     let overdue = false;

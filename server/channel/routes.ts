@@ -4,8 +4,9 @@ import type { Work } from '../commands/work.ts';
 import { CHANNEL_PATH, MESSAGE_LIMIT_BYTES, SUBPROTOCOL } from '../protocol.ts';
 import { serveChannel } from './connection.ts';
 
-/** Most connections of machines to one process, proved or not. */
+/** Most connections of machines to one process, and how many of them may stand without a proof. */
 const CONNECTION_LIMIT = 4096;
+const UNPROVED_LIMIT = 256;
 
 /** The control channel: one WebSocket a machine, one subprotocol, no compression, no message above the limit. */
 export async function routes(app: FastifyInstance, work: Work): Promise<void> {
@@ -29,7 +30,9 @@ export async function routes(app: FastifyInstance, work: Work): Promise<void> {
       await reply.code(426).send({ code: 'UPGRADE_REQUIRED', message: 'this address is for executors alone' });
     },
     wsHandler: (socket) => {
-      if (app.websocketServer.clients.size > CONNECTION_LIMIT) socket.close(1013, 'too many connections');
+      const { size } = app.websocketServer.clients;
+      if (size > CONNECTION_LIMIT || size - work.lanes.all.length > UNPROVED_LIMIT)
+        socket.close(1013, 'too many connections');
       else serveChannel(work, socket);
     },
   });

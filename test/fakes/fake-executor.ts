@@ -157,20 +157,21 @@ export class FakeExecutor {
   async ask<Type extends ChannelQuestion>(
     type: Type,
     body: QuestionBody<Type>,
-    lie: { readonly epoch?: number; readonly sequence?: number } = {},
+    lie: { readonly epoch?: number; readonly sequence?: number; readonly id?: number } = {},
   ): Promise<AnswerBody<Type>> {
     this.#id += 1;
+    const id = lie.id ?? this.#id;
     this.#sequence = lie.sequence ?? this.#sequence + 1;
     const question = {
       kind: 'question',
-      id: this.#id,
+      id,
       epoch: lie.epoch ?? this.epoch,
       sequence: this.#sequence,
       type,
       body,
     };
     const answered = new Promise<unknown>((resolve, reject) => {
-      this.#waiting.set(this.#id, { type, resolve, reject });
+      this.#waiting.set(id, { type, resolve, reject });
     });
     this.frame(encode(question));
     // The schema of `type` has passed the body.

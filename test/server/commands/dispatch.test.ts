@@ -78,6 +78,21 @@ describe('bringing commands to a machine', () => {
     assert.deepEqual(await jobs(), []);
   });
 
+  it('a work question asked again gets the same bytes, and nothing is given twice', async () => {
+    const machine = plane.machine(paired);
+    await machine.open();
+    await machine.prove();
+    const run = await openRun(plane);
+    await begin(run);
+    await begin(run);
+    const first = await machine.ask('work', { capacity: 1 }, { id: 77 });
+    assert.equal(first.commands.length, 1);
+    assert.deepEqual(await machine.ask('work', { capacity: 1 }, { id: 77 }), first);
+    const second = await machine.ask('work', { capacity: 1 });
+    assert.notDeepEqual(second, first);
+    assert.equal(second.commands.length, 1);
+  });
+
   it('commands are delivered within their held question, and side by side', async () => {
     const { machine, run } = await online(async (delivered) => {
       if ((delivered.arguments as { path: string }).path === 'slow') return untilCancelled(delivered);
