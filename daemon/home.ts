@@ -4,6 +4,7 @@
 import { createActor } from 'xstate';
 import type { ActorRefFrom, InspectionEvent } from 'xstate';
 import type { joiningMachine } from '../machines/pairing/joining.ts';
+import type { ExecutorId } from '../helpers/protocol/ids.ts';
 import { admitKey } from '../helpers/protocol/signed.ts';
 import type { Core } from './core.ts';
 import { ensureStated } from './descriptor.ts';
@@ -12,8 +13,11 @@ import type { Note } from './executor.ts';
 import { claimDigestOf, Joining, preparedOf } from './joining.ts';
 import type { JoiningWish } from './joining.ts';
 import { OwnerRefused } from './owner.ts';
+import { commitRotation } from './rotate.ts';
 import type { PairingState } from './protocol.ts';
 import type { StatedRevision } from './records.ts';
+
+const ASK_MS = 10_000;
 
 interface Pairing {
   readonly joining: Joining;
@@ -41,14 +45,21 @@ export class Home {
   start(): void {
     const { paired, joining } = this.#core.records.data;
     if (paired) this.#work();
-    else if (joining) this.#join(undefined);
+    if (joining) this.#join(undefined, joining.replaces);
   }
 
   /** Begins a pairing, or tells how the one under way stands. */
-  pair(wish: JoiningWish): PairingState {
-    if (this.#core.standing.paired)
-      throw new OwnerRefused('ALREADY_PAIRED', 'This machine is paired; nessie-executor forget ends that first.');
-    if (!this.#pairing) this.#join(wish);
+  async pair({
+    replace = false,
+    ...wish
+  }: JoiningWish & { readonly replace?: boolean | undefined }): Promise<PairingState> {
+    const { paired } = this.#core.standing;
+    if (this.#pairing) return this.pairingState();
+    if (paired && !replace) {
+      throw new OwnerRefused('ALREADY_PAIRED', 'This machine is paired; replace that pairing, or forget it first.');
+    }
+    if (paired) await this.#refuseWithDrafts();
+    this.#join(wish, paired?.executor ?? null);
     return this.pairingState();
   }
 
@@ -73,9 +84,7 @@ export class Home {
 
   /** How the pairing stands, for the owner's eyes. */
   pairingState(): PairingState {
-    const { paired } = this.#core.records.data;
-    if (paired) return this.#pairedState();
-    if (!this.#pairing) return this.#lastEnding;
+    if (!this.#pairing) return this.#core.records.data.paired ? this.#pairedState() : this.#lastEnding;
     const { joining, actor } = this.#pairing;
     const { context } = actor.getSnapshot();
     const { offer } = this.#core.records.data.joining ?? {};
@@ -105,7 +114,17 @@ export class Home {
     };
   }
 
-  #join(wish: JoiningWish | undefined): void {
+  async #refuseWithDrafts(): Promise<void> {
+    const { drafts } = await this.#core.workspace.client.request('workspace.drafts', {}, { withinMs: ASK_MS });
+    if (drafts.length > 0) {
+      throw new OwnerRefused(
+        'DRAFTS_REMAIN',
+        `${drafts.length} drafts of this pairing remain; promote or discard them first.`,
+      );
+    }
+  }
+
+  #join(wish: JoiningWish | undefined, replaces: ExecutorId | null): void {
     const core = this.#core;
     const joining = new Joining({
       records: core.records,
@@ -113,10 +132,12 @@ export class Home {
       link: () => core.link.client,
       stated: () => this.#firstRevision(),
       wish,
+      replaces,
+      commitKey: () => commitRotation(core),
     });
     const resumed = preparedOf(core.records.data.joining);
     const flow = resumed?.flow ?? wish?.flow ?? 'code';
-    const input = { flow, replaces: null, prepared: resumed?.prepared ?? null };
+    const input = { flow, replaces, prepared: resumed?.prepared ?? null };
     const actor = createActor(joining.machine(), { id: 'joining', input, inspect: this.#inspect });
     this.#pairing = { joining, actor };
     actor.subscribe({ complete: () => this.#joined(actor.getSnapshot().output) });
@@ -125,7 +146,7 @@ export class Home {
 
   #joined(output: { readonly outcome: string; readonly code: string | null } | undefined): void {
     this.#pairing = undefined;
-    if (output?.outcome === 'paired') return this.#work();
+    if (output?.outcome === 'paired') return this.#begin();
     const outcome =
       (['refused', 'cancelled', 'expired'] as const).find((known) => known === output?.outcome) ?? 'failed';
     this.#lastEnding = { state: 'ended', outcome, code: output?.code ?? 'PAIRING_FAILED' };
@@ -139,11 +160,22 @@ export class Home {
     return ensureStated(this.#core.standing, policy, root);
   }
 
+  /** The executor of a new pairing begins; the one that it replaces ends first. */
+  #begin(): void {
+    const replaced = this.executor;
+    if (!replaced) return this.#work();
+    this.executor = undefined;
+    replaced.actor.subscribe({ complete: () => this.#work() });
+    replaced.actor.send({ type: 'daemon.stop' });
+  }
+
   #work(): void {
     const { paired } = this.#core.records.data;
     if (!paired) return;
     this.executor = new Executor(this.#core, paired.executor, this.#inspect, this.#note);
-    this.executor.actor.subscribe({ complete: () => this.ended() });
+    const { executor } = this;
+    // One that was replaced ends without ending this process.
+    executor.actor.subscribe({ complete: () => this.executor === executor && this.ended() });
     this.executor.actor.start();
   }
 

@@ -27,8 +27,9 @@ import type { LinkClient } from '../actors/link.ts';
 import { decode, encode } from '../helpers/protocol/codec.ts';
 import { canonicalBytes } from '../helpers/protocol/descriptor.ts';
 import { pairingIdSchema } from '../helpers/protocol/ids.ts';
-import type { PairingId } from '../helpers/protocol/ids.ts';
+import type { ExecutorId, PairingId } from '../helpers/protocol/ids.ts';
 import { admitKey, sha256 } from '../helpers/protocol/signed.ts';
+import type { Signed } from '../helpers/protocol/signed.ts';
 import type { Claim } from '../helpers/protocol/statements.ts';
 import { pairingCalls } from '../server/protocol.ts';
 import type { Paired, PairingCallAnswer } from '../server/protocol.ts';
@@ -57,6 +58,10 @@ export interface JoiningParts {
   /** The first revision, stated before it is sent. */
   readonly stated: () => Promise<StatedRevision>;
   readonly wish: JoiningWish | undefined;
+  /** The next key becomes the only one: the control plane has it. */
+  readonly commitKey: () => Promise<unknown>;
+  /** Executor that the new pairing replaces; null for the first one. */
+  readonly replaces: ExecutorId | null;
 }
 
 /** The control plane refused a pairing call. */
@@ -110,11 +115,7 @@ export class Joining {
     const { wish } = this.#parts;
     if (!wish) return { refused: true, code: 'REQUEST_NOT_PREPARED' };
     const keyStore = this.#parts.keyStore();
-    const status = await keyStore.request('keystore.status', {}, { withinMs: SIGN_MS });
-    const publicKey =
-      status.state === 'empty'
-        ? (await keyStore.request('keystore.generate', { purpose: 'machine' }, { withinMs: SIGN_MS })).publicKey
-        : status.publicKey;
+    const publicKey = await this.#newKey();
     const stated = await this.#parts.stated();
     const descriptor = Buffer.from(stated.descriptor, 'base64');
     const descriptorDigest = sha256(descriptor);
@@ -133,7 +134,7 @@ export class Joining {
     const [descriptorSigned, proofSigned] = await signStatements(
       keyStore,
       [{ type: 'machine.descriptor', fields: { at, revision: stated.revision, descriptorDigest } }, proof],
-      { withinMs: SIGN_MS },
+      { key: await this.#key(), withinMs: SIGN_MS },
     );
     const facts =
       wish.flow === 'enrolment'
@@ -147,6 +148,7 @@ export class Joining {
       body: body.toString('base64'),
       requestDigest: sha256(body).toString('hex'),
       fingerprint,
+      replaces: this.#parts.replaces,
       offer: null,
     };
     return { requestId, requestDigest: this.#prepared.requestDigest, fingerprint };
@@ -181,7 +183,7 @@ export class Joining {
       this.#parts.keyStore(),
       'machine.pair-poll',
       { at: Date.now(), pairing },
-      { withinMs: SIGN_MS },
+      { key: await this.#key(), withinMs: SIGN_MS },
     );
     return this.#standing(await this.#call('poll', encode({ poll })));
   }
@@ -195,10 +197,46 @@ export class Joining {
         answer: 'confirm' as const,
       };
       const confirm = await signStatement(this.#parts.keyStore(), 'machine.pair-confirm', fields, {
+        key: await this.#key(),
         withinMs: SIGN_MS,
       });
-      return this.#standing(await this.#call('confirm', encode({ confirm })));
+      const { replaces } = this.#record();
+      if (replaces === null) return this.#standing(await this.#call('confirm', encode({ confirm })));
+      const { current, next } = await this.#signReplacement(pairingIdSchema.parse(pairingId), replaces);
+      return this.#standing(await this.#call('replace', encode({ confirm, current, next })));
     });
+  }
+
+  /** One statement by both keys: the old one lets go, the new one takes over. */
+  async #signReplacement(pairing: PairingId, oldExecutor: ExecutorId): Promise<{ current: Signed; next: Signed }> {
+    const keyStore = this.#parts.keyStore();
+    const status = await keyStore.request('keystore.status', {}, { withinMs: SIGN_MS });
+    if (status.state !== 'rotating') throw new RangeError('there is no next key to replace the current one');
+    const fields = {
+      at: Date.now(),
+      pairing,
+      oldExecutor,
+      oldPublicKey: status.publicKey,
+      newPublicKey: status.nextPublicKey,
+    };
+    return keyStore.request('keystore.rotate-sign', { type: 'machine.replace', fields }, { withinMs: SIGN_MS });
+  }
+
+  /** The key that this pairing is about, made where there is none yet. */
+  async #newKey(): Promise<Uint8Array> {
+    const keyStore = this.#parts.keyStore();
+    if (this.#parts.replaces !== null) {
+      return (await keyStore.request('keystore.rotate-prepare', {}, { withinMs: SIGN_MS })).nextPublicKey;
+    }
+    const status = await keyStore.request('keystore.status', {}, { withinMs: SIGN_MS });
+    if (status.state !== 'empty') return status.publicKey;
+    return (await keyStore.request('keystore.generate', { purpose: 'machine' }, { withinMs: SIGN_MS })).publicKey;
+  }
+
+  /** Which of the keys signs for this pairing: the next one, until it has become the only one. */
+  async #key(): Promise<'current' | 'next'> {
+    const { state } = await this.#parts.keyStore().request('keystore.status', {}, { withinMs: SIGN_MS });
+    return state === 'rotating' ? 'next' : 'current';
   }
 
   async #end({ pairingId, ending }: SendEnding['input']): Promise<SendEnding['output']> {
@@ -207,6 +245,7 @@ export class Joining {
     if (ending === 'reject' && this.claim) {
       const fields = { at, pairing, claimDigest: claimDigestOf(this.claim), answer: 'reject' as const };
       const confirm = await signStatement(this.#parts.keyStore(), 'machine.pair-confirm', fields, {
+        key: await this.#key(),
         withinMs: SIGN_MS,
       });
       await this.#call('confirm', encode({ confirm }));
@@ -215,7 +254,7 @@ export class Joining {
         this.#parts.keyStore(),
         'machine.pair-poll',
         { at, pairing },
-        { withinMs: SIGN_MS },
+        { key: await this.#key(), withinMs: SIGN_MS },
       );
       await this.#call('cancel', encode({ poll }));
     }
@@ -235,15 +274,21 @@ export class Joining {
       pairedAt: Date.now(),
     };
     await this.#parts.records.write();
+    // A crash before this leaves two keys: the first session that the new one proves ends the old one.
+    if (record.replaces !== null) await this.#parts.commitKey();
     return { durable: true };
   }
 
   async #drop({ keepKey }: DropRequest['input']): Promise<DropRequest['output']> {
     const { data } = this.#parts.records;
+    const isFirst = (data.joining?.replaces ?? this.#parts.replaces) === null;
     data.joining = null;
-    if (!keepKey) data.revisions = [];
+    if (!keepKey && isFirst) data.revisions = [];
     await this.#parts.records.write();
-    if (!keepKey) await this.#parts.keyStore().request('keystore.erase', {}, { withinMs: SIGN_MS });
+    if (!keepKey)
+      await this.#parts
+        .keyStore()
+        .request(isFirst ? 'keystore.erase' : 'keystore.rotate-abandon', {}, { withinMs: SIGN_MS });
     return { dropped: true };
   }
 

@@ -17,7 +17,7 @@ const ASK_MS = 30_000;
 export function ownerTable(core: Core, home: Home, trace: TraceLog): OwnerTable {
   return {
     'daemon.status': () => Promise.resolve(status(core, home)),
-    'daemon.pair': (body) => Promise.resolve(home.pair(body)),
+    'daemon.pair': (body) => home.pair(body),
     'daemon.pairing': () => Promise.resolve(home.pairingState()),
     'daemon.pair-answer': ({ answer, claimDigest }) => Promise.resolve(home.answer(answer, claimDigest)),
     'daemon.pair-cancel': () => Promise.resolve(home.cancel()),

@@ -112,15 +112,19 @@ export type PairingState = z.infer<typeof pairingState>;
 
 const nothing = z.strictObject({});
 
+/** Ends the pairing of this machine in favour of the new one; signed by the old and the new key. */
+const replace = z.boolean().optional();
+
 export const daemonRequests = {
   'daemon.status': { body: nothing, reply: status },
   /** Begins a pairing; with one under way: its state. Refused: ALREADY_PAIRED. */
   'daemon.pair': {
     body: z.discriminatedUnion('flow', [
-      z.strictObject({ flow: z.literal('code'), machineName: z.string().min(1).max(64) }),
+      z.strictObject({ flow: z.literal('code'), machineName: z.string().min(1).max(64), replace }),
       z.strictObject({
         flow: z.literal('enrolment'),
         machineName: z.string().min(1).max(64),
+        replace,
         requestId: z.string().regex(/^req_[0-9a-f]{32}$/),
         challenge: bytes(32),
       }),

@@ -38,6 +38,8 @@ const joiningSchema = z.strictObject({
   body: z.base64(),
   requestDigest: digestTextSchema,
   fingerprint: digestTextSchema,
+  /** Executor that this pairing ends once both sides agreed; its key is the current one until then. */
+  replaces: executorIdSchema.nullable(),
   offer: z
     .strictObject({
       pairing: pairingIdSchema,

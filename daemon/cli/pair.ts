@@ -26,14 +26,19 @@ export interface PairWish {
   readonly challenge?: string | undefined;
   readonly wholeHome?: boolean | undefined;
   readonly qr?: boolean | undefined;
+  readonly replace?: boolean | undefined;
 }
 
 const POLL_MS = 500;
 
 /** Pairs this machine. Rejects with CliFailure: refused, failed, usage. */
 export async function pair(terminal: Terminal, places: Places, wish: PairWish): Promise<void> {
-  if (isPaired(places))
-    throw new CliFailure('refused', 'this machine is paired already; `nessie-executor forget` ends that');
+  if (isPaired(places) && wish.replace !== true) {
+    throw new CliFailure(
+      'refused',
+      'this machine is paired already; `nessie-executor forget` ends that, `pair --replace` pairs it anew in its place',
+    );
+  }
   const begin = beginning(wish);
   setUp(places, wish);
   await withDaemon(places, async (isOwn) => {
@@ -50,9 +55,9 @@ export async function pair(terminal: Terminal, places: Places, wish: PairWish): 
 
 type Beginning = Parameters<typeof askOver<'daemon.pair'>>[2];
 
-function beginning({ request, challenge, machineName = os.hostname() }: PairWish): Beginning {
+function beginning({ request, challenge, machineName = os.hostname(), replace = false }: PairWish): Beginning {
   const name = machineName.slice(0, 64);
-  if (request === undefined && challenge === undefined) return { flow: 'code', machineName: name };
+  if (request === undefined && challenge === undefined) return { flow: 'code', machineName: name, replace };
   if (request === undefined || !/^req_[0-9a-f]{32}$/.test(request)) {
     throw new CliFailure('usage', '--request is not the request that the page showed: req_ and 32 hexadecimal digits');
   }
@@ -60,7 +65,7 @@ function beginning({ request, challenge, machineName = os.hostname() }: PairWish
   if (bytes.length !== 32 || bytes.toString('base64url') !== challenge) {
     throw new CliFailure('usage', '--challenge is not the challenge that the page showed: 43 letters, digits, - and _');
   }
-  return { flow: 'enrolment', machineName: name, requestId: request, challenge: bytes };
+  return { flow: 'enrolment', machineName: name, replace, requestId: request, challenge: bytes };
 }
 
 function setUp(places: Places, { origin, root = [], ca, wholeHome = false }: PairWish): void {

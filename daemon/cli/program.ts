@@ -64,6 +64,7 @@ function addPair(program: Command, selected: () => Places): void {
     .option('--request <id>', 'operators: request that the page showed')
     .option('--challenge <text>', 'operators: challenge that the page showed')
     .option('--whole-home', 'permit a root that holds your whole home', false)
+    .option('--replace', 'pair anew in place of the pairing that this machine has; every draft must be gone', false)
     .option('--no-qr', 'print no QR code')
     .addHelpText(
       'after',
