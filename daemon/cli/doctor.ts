@@ -4,6 +4,7 @@
  */
 import fs from 'node:fs';
 import net from 'node:net';
+import path from 'node:path';
 import { OriginRefused, readOrigin } from '../../helpers/protocol/origin.ts';
 import { StartRefusal } from '../../helpers/runtime/configuration.ts';
 import type { Configuration } from '../../helpers/runtime/configuration.ts';
@@ -50,6 +51,7 @@ const checks: readonly (readonly [string, Check])[] = [
   ['programs', programs],
   ['configuration', (places) => `origin and root are set (${configurationOf(places).origin})`],
   ['state folder', stateFolder],
+  ['key storage', keyStorage],
   ['root', root],
   ['policy', policy],
   ['confinement', confinement],
@@ -118,6 +120,22 @@ function stateFolder(places: Places): string {
     throw new Unwell('the state folder belongs to another user', 'run this as that user');
   if ((stat.mode & 0o077) !== 0) throw new Unwell('others can enter the state folder', 'run `nessie-executor repair`');
   return 'private';
+}
+
+function keyStorage({ stateDir }: Places): string {
+  const folder = path.join(stateDir, 'key-store');
+  const stat = fs.lstatSync(folder, { throwIfNoEntry: false });
+  if (!stat) return skip('is made when the daemon first starts');
+  const files = stat.isDirectory() ? fs.readdirSync(folder).map((name) => fs.lstatSync(path.join(folder, name))) : [];
+  const isPrivate =
+    stat.isDirectory() &&
+    (stat.mode & 0o777) === 0o700 &&
+    files.every((file) => file.isFile() && (file.mode & 0o7777) === 0o600 && file.nlink === 1 && file.uid === stat.uid);
+  if (isPrivate) return 'private';
+  throw new Unwell(
+    'others can read the key, or it has a second name',
+    'make the folder key-store of the state folder 0700 and its plain files 0600, then `nessie-executor rotate-key`',
+  );
 }
 
 function root(places: Places): string {

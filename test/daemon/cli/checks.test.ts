@@ -67,6 +67,13 @@ describe('what an owner can check', function () {
   });
 
   describe('doctor', () => {
+    const keyFile = () => path.join(places().stateDir, 'key-store', 'key');
+    const makeKey = (mode: number): void => {
+      fs.mkdirSync(path.dirname(keyFile()), { mode: 0o700 });
+      fs.writeFileSync(keyFile(), 'x', { mode });
+      fs.chmodSync(keyFile(), mode);
+    };
+
     it('nothing set up is said with the command that sets up', async () => {
       const findings = await doctor();
       for (const check of ['configuration', 'policy'])
@@ -78,6 +85,15 @@ describe('what an owner can check', function () {
         'state folder',
         /others can enter/,
         () => fs.chmodSync(places().stateDir, 0o755),
+      ],
+      'a key that others can read': ['key storage', /others can read/, () => makeKey(0o644)],
+      'a key with a second name': [
+        'key storage',
+        /second name/,
+        () => {
+          makeKey(0o600);
+          fs.linkSync(keyFile(), path.join(folder, 'copy'));
+        },
       ],
       'a root that is gone': ['root', /is gone/, () => fs.rmdirSync(path.join(folder, 'project'))],
       'a root that was replaced by a link': [
