@@ -106,8 +106,6 @@ function agentCalls(client: Client) {
     agents: () => client.get<Answers.AgentsAnswer>(`${api}/agents`),
     makeAgent: (name: string) => client.send<{ readonly agent: Id }>('POST', `${api}/agents`, { name }),
     endAgent: (agent: Id) => client.send<Done>('POST', `${api}/agents/${agent}/end`),
-    setTools: (agent: Id, operations: readonly string[]) =>
-      client.send<Done>('PUT', `${api}/agents/${agent}/tools`, { operations }),
     issueToken: (agent: Id, wish: { readonly project: Id; readonly mayOpenRuns: boolean }) =>
       client.send<Answers.IssuedToken>('POST', `${api}/agents/${agent}/tokens`, wish),
     endToken: (agent: Id, token: Id) => client.send<Done>('DELETE', `${api}/agents/${agent}/tokens/${token}`),

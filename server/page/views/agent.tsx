@@ -7,7 +7,7 @@ import { Dialog, DialogActions } from '../parts/dialog.tsx';
 import { CopyBlock, Moment, Title } from '../parts/facts.tsx';
 import { optionsOf, CheckField, SelectField } from '../parts/field.tsx';
 import { Answered, Notice, Refused } from '../parts/notice.tsx';
-import { addressOf, Link } from '../router.tsx';
+import { addressOf, Link, useRouter } from '../router.tsx';
 
 /** One agent: its tokens, the settings for an MCP client, and what to do next. */
 export function Agent({ agent: id }: { readonly agent: string }) {
@@ -73,6 +73,7 @@ function Known({ agent, onDone }: Part) {
           {say.parts('agent.next.text', { machines: <Link to={addressOf('machines')}>{say('machines.title')}</Link> })}
         </p>
       </section>
+      <EndAgent agent={agent} />
     </div>
   );
 }
@@ -198,5 +199,36 @@ function IssueForm({ agent, onIssued }: { readonly agent: AgentRow; readonly onI
         </Button>
       </div>
     </form>
+  );
+}
+
+function EndAgent({ agent: { id, name } }: { readonly agent: AgentRow }) {
+  const { say, calls, announce } = usePage();
+  const { go } = useRouter();
+  const [asking, setAsking] = useState(false);
+  const deed = useDeed();
+  const end = async (): Promise<void> => {
+    if (!(await deed.run(() => calls.endAgent(id)))) return;
+    announce(say('agent.ended', { name }));
+    go(addressOf('agents'));
+  };
+  return (
+    <div class="actions">
+      <Button kind="danger" onPress={() => setAsking(true)}>
+        {say('agent.end')}
+      </Button>
+      {asking && (
+        <Dialog title={say('agent.end.ask', { name })} onClose={() => setAsking(false)}>
+          <p>{say('agent.end.text')}</p>
+          <Refused refused={deed.refused} />
+          <DialogActions>
+            <Button onPress={() => setAsking(false)}>{say('action.keep')}</Button>
+            <Button kind="danger" busy={deed.busy} onPress={() => void end()}>
+              {say('agent.end')}
+            </Button>
+          </DialogActions>
+        </Dialog>
+      )}
+    </div>
   );
 }

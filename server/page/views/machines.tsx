@@ -1,13 +1,15 @@
 import type { ExecutorSummary } from '../answers.ts';
-import { useAnswer, usePage } from '../page.tsx';
+import { useAnswer, usePage, useSignedIn } from '../page.tsx';
 import { Title } from '../parts/facts.tsx';
 import { Answered, Empty } from '../parts/notice.tsx';
 import { LastSeen, MachineState } from '../parts/standing.tsx';
 import { addressOf, Link } from '../router.tsx';
+import { Emergency } from './emergency.tsx';
 
 /** Every machine that the person may know of, with what it is doing. */
 export function Machines() {
   const { say, calls } = usePage();
+  const { person } = useSignedIn();
   const asked = useAnswer('executors', calls.executors, ['executor', 'pairing']);
   return (
     <>
@@ -19,6 +21,9 @@ export function Machines() {
       <Answered asked={asked} lines={6}>
         {({ executors }) => (executors.length === 0 ? <NoMachines /> : <List executors={executors} />)}
       </Answered>
+      {person.role === 'owner' && asked.state === 'there' && (
+        <Emergency managed={asked.answer.executors.filter((one) => one.administers)} />
+      )}
     </>
   );
 }

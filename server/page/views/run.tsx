@@ -205,6 +205,7 @@ function Command({
       <span class="hint">
         <Moment at={command.endedAt ?? command.createdAt} />
       </span>
+      {command.leasedAt !== null && !isOpen && <Receipts command={command} />}
       {isOpen && command.state !== 'cancelling' && (
         <Button
           kind="quiet"
@@ -232,5 +233,20 @@ function CommandState({ command }: { readonly command: CommandRow }) {
         </span>
       )}
     </>
+  );
+}
+
+/** The chain of receipts as a file, for `nessie-executor receipts verify`. */
+function Receipts({ command: { command, operation } }: { readonly command: CommandRow }) {
+  const { say } = usePage();
+  return (
+    <a
+      class="button quiet"
+      href={`/api/page/commands/${command}/receipts`}
+      download={`receipts-${command}.json`}
+      aria-label={say('command.receipts-of', { operation })}
+    >
+      {say('command.receipts')}
+    </a>
   );
 }
