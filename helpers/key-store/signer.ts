@@ -3,7 +3,7 @@
  *
  * THREAT: a taken-over asker wants its own key accepted in place of this one. A rotation or replacement is therefore signed
  * by `signRotation` alone, with both keys of this store and over its own facts; every other statement that names a public
- * key must name this store's (test/helpers/key-store/signer.test.ts).
+ * key must name this store's (test/helpers/key-store/handlers.test.ts).
  */
 import { encode } from '../protocol/codec.ts';
 import { signPayload } from '../protocol/signed.ts';

@@ -37,6 +37,7 @@ describe('what an owner can check', function () {
   const setUp = () =>
     writeSetUp({ places: places(), origin: 'https://127.0.0.1:1', root: path.join(folder, 'project') });
 
+  const keyFile = () => path.join(places().stateDir, 'key-store', 'key');
   describe('receipts', () => {
     it('one command verifies an export without a network, and names the entry that was altered', async () => {
       const sides = { machine: makeSide(), control: makeSide() };
@@ -67,7 +68,6 @@ describe('what an owner can check', function () {
   });
 
   describe('doctor', () => {
-    const keyFile = () => path.join(places().stateDir, 'key-store', 'key');
     const makeKey = (mode: number): void => {
       fs.mkdirSync(path.dirname(keyFile()), { mode: 0o700 });
       fs.writeFileSync(keyFile(), 'x', { mode });
