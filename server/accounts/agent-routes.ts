@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import * as z from 'zod';
 import { agentIdSchema, projectIdSchema } from '../../helpers/protocol/ids.ts';
+import { operations } from '../../helpers/protocol/operations.ts';
 import type { Context } from '../context.ts';
 import { DONE, doneSchema } from '../http.ts';
 import type { App } from '../http.ts';
@@ -19,6 +20,9 @@ async function memberOf(context: Context, request: FastifyRequest): Promise<Memb
 export function agentRoutes(app: App, context: Context): void {
   const params = z.strictObject({ agent: agentIdSchema });
   app.get('/api/page/agents', { schema: { response: { 200: agentsSchema } } }, async (request) => ({
+    operations: operations
+      .filter(({ caller }) => caller === 'agent')
+      .map(({ key, description }) => ({ key, description })),
     agents: await listAgents(context.store.read, await memberOf(context, request)),
   }));
   app.post(

@@ -59,6 +59,8 @@ export type OrganisationAnswer = z.infer<typeof organisationSchema>;
 
 /** Agents with their tools and tokens; of a token everything but its text. */
 export const agentsSchema = z.strictObject({
+  /** Everything that an agent may call, to choose tools from. */
+  operations: z.array(z.strictObject({ key: z.string(), description: z.string() })),
   agents: z.array(
     z.strictObject({
       id: agentIdSchema,

@@ -18,7 +18,9 @@ export const limits = {
   lookupsOfAccount: { name: 'lookups-account', count: 10, withinMs: TEN_MINUTES_MS },
   machineCallsOfAddress: { name: 'machine-calls-address', count: 120, withinMs: 60_000 },
   signInsOfAddress: { name: 'sign-ins-address', count: 30, withinMs: TEN_MINUTES_MS },
-  signInsOfLogin: { name: 'sign-ins-login', count: 10, withinMs: TEN_MINUTES_MS },
+  /** Of one login from one address; the login as a whole has more, so that a stranger elsewhere does not lock its owner out. */
+  signInsOfLoginHere: { name: 'sign-ins-login-address', count: 10, withinMs: TEN_MINUTES_MS },
+  signInsOfLogin: { name: 'sign-ins-login', count: 60, withinMs: TEN_MINUTES_MS },
   linksOfAddress: { name: 'links-address', count: 30, withinMs: TEN_MINUTES_MS },
   passwordsOfPerson: { name: 'passwords-person', count: 20, withinMs: TEN_MINUTES_MS },
 } as const satisfies Record<string, Limit>;

@@ -15,6 +15,7 @@ export async function signIn(
   { login, password }: { readonly login: string; readonly password: string },
 ): Promise<string> {
   await takeLimit(context, limits.signInsOfAddress, addressSubject(address));
+  await takeLimit(context, limits.signInsOfLoginHere, `${addressSubject(address)} ${login}`);
   await takeLimit(context, limits.signInsOfLogin, login);
   const row = await context.store.read
     .selectFrom('people')

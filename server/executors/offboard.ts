@@ -130,10 +130,7 @@ export async function revokeInEmergency(context: Context, by: SignedIn, id: Exec
       .where('listed', '=', 1)
       .executeTakeFirst();
     if (row === undefined) throw new Refusal('EXECUTOR_ABSENT', 'There is no such machine.', { status: 404 });
-    const event =
-      row.state === 'pending_pairing'
-        ? { type: 'executor.delete' as const }
-        : { type: 'executor.disconnect' as const, by: 'organization-owner' as const };
+    const event = { type: 'executor.disconnect', by: 'organization-owner' } as const;
     await stepExecutor(context, tx, id, event, { person: by.person });
   });
   context.wake.executor(id);

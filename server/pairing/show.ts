@@ -68,7 +68,10 @@ export async function requireOwn(context: Context, tx: Writer, by: SignedIn, id:
   return row;
 }
 
-/** Ends every pairing whose ten minutes passed, so that nothing waits for a machine that never comes. */
+/** How long an ended pairing that no executor came of is remembered, in ms. */
+const REMEMBERED_MS = 86_400_000;
+
+/** Ends every pairing whose ten minutes passed, so that nothing waits for a machine that never comes, and forgets those of yesterday. */
 export async function expirePairings(context: Context): Promise<void> {
   const due = await context.store.read
     .selectFrom('pairings')
@@ -76,6 +79,14 @@ export async function expirePairings(context: Context): Promise<void> {
     .where('state', 'in', OPEN_STATES)
     .where('expiresAt', '<', context.clock.now())
     .execute();
+  await context.store.write((tx) =>
+    tx
+      .deleteFrom('pairings')
+      .where('state', 'not in', OPEN_STATES)
+      .where('executor', 'is', null)
+      .where('expiresAt', '<', context.clock.now() - REMEMBERED_MS)
+      .execute(),
+  );
   for (const { id } of due) {
     const row = await context.store.write((tx) => findPairing(context, tx, id));
     if (row?.claimedBy !== undefined && row.claimedBy !== null) context.wake.pairing(id, row.claimedBy);

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { sha256 } from '../../../helpers/protocol/signed.ts';
 import { machineDescriptor, machineKey } from '../../fakes/fake-machine.ts';
 import { canonicalBytes } from '../../../helpers/protocol/descriptor.ts';
+import { expirePairings } from '../../../server/pairing/show.ts';
 import { PairingMachine, startGovernance } from '../governance.ts';
 import type { Governance } from '../governance.ts';
 
@@ -145,5 +146,30 @@ describe('enrolment', () => {
     assert.equal(await bare({ cookie: plane.owner.cookie, origin: 'http://127.0.0.1:7420' }), 403);
     assert.equal((await machine.poll(enrolment.pairing)).body.state, 'waiting');
     assert.equal((await plane.owner.post(path, body)).status, 200);
+  });
+
+  it('what nobody answers ends by itself: its executor leaves the list, and a pairing without one is forgotten after a day', async () => {
+    const enrolment = await issue();
+    await new PairingMachine(plane.origin, plane.clock).start();
+    const pairings = () =>
+      plane.context.store.read.selectFrom('pairings').select(['id', 'state', 'executor']).orderBy('flow').execute();
+    await expirePairings(plane.context);
+    assert.deepEqual(
+      (await pairings()).map(({ state }) => state),
+      ['offered', 'issued'],
+    );
+    plane.clock.offsetMs += 601_000;
+    await expirePairings(plane.context);
+    assert.deepEqual(
+      (await pairings()).map(({ state }) => state),
+      ['expired', 'expired'],
+    );
+    assert.deepEqual((await plane.owner.get('/api/page/executors')).body.executors, []);
+    plane.clock.offsetMs += 86_400_000;
+    await expirePairings(plane.context);
+    assert.deepEqual(
+      (await pairings()).map(({ executor }) => executor),
+      [enrolment.executor],
+    );
   });
 });
