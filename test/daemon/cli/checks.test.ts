@@ -38,6 +38,12 @@ describe('what an owner can check', function () {
     writeSetUp({ places: places(), origin: 'https://127.0.0.1:1', root: path.join(folder, 'project') });
 
   const keyFile = () => path.join(places().stateDir, 'key-store', 'key');
+  const makeKey = (mode: number): void => {
+    fs.mkdirSync(path.dirname(keyFile()), { mode: 0o700 });
+    fs.writeFileSync(keyFile(), 'x', { mode });
+    fs.chmodSync(keyFile(), mode);
+  };
+
   describe('receipts', () => {
     it('one command verifies an export without a network, and names the entry that was altered', async () => {
       const sides = { machine: makeSide(), control: makeSide() };
@@ -68,12 +74,6 @@ describe('what an owner can check', function () {
   });
 
   describe('doctor', () => {
-    const makeKey = (mode: number): void => {
-      fs.mkdirSync(path.dirname(keyFile()), { mode: 0o700 });
-      fs.writeFileSync(keyFile(), 'x', { mode });
-      fs.chmodSync(keyFile(), mode);
-    };
-
     it('nothing set up is said with the command that sets up', async () => {
       const findings = await doctor();
       for (const check of ['configuration', 'policy'])
