@@ -25,6 +25,7 @@ export async function applyPlainly(
   scene: PromotionScene,
   inject: readonly string[],
   also: readonly string[] = [],
+  onStart: (pid: number) => void = () => undefined,
 ): Promise<PlainRun> {
   const folders = [scene.root, scene.draft, scene.own, scene.owner].map((folder) => fs.openSync(folder, 'r'));
   const child = spawn(process.execPath, ['--import', 'tsx', 'test/fixtures/promote-plain.ts'], {
@@ -41,6 +42,7 @@ export async function applyPlainly(
   };
   const recovered = promoteRequests['promote.recover'].reply.parse(await next());
   const tracer = await attach(child.pid ?? 0, inject, also);
+  onStart(child.pid ?? 0);
   const { payload, signature } = scene.approve();
   child.stdin.write(`${JSON.stringify({ payload: hex(payload), signature: hex(signature) })}\n`);
   const answer = await next();

@@ -61,7 +61,7 @@ describe('the disk refuses a call', function () {
     return outcome;
   }
 
-  it(`S-158 an fsync that fails before the commit is never retried into success (seed ${seed})`, async () => {
+  it(`an fsync that fails before the commit is never retried into success (seed ${seed})`, async () => {
     // renames: mark, prepare, twelve steps, commit; the sync that follows makes the commit last
     const commit = calls.findIndex(({ name, nth }) => name === 'renameat2' && nth === 15);
     assert.equal(calls[commit + 1]?.name, 'fsync');
@@ -93,7 +93,7 @@ describe('the disk refuses a call', function () {
     });
   }
 
-  it('S-170 a restore that fails too leaves everything to the next recovery, and says so', async () => {
+  it('a restore that fails too leaves everything to the next recovery, and says so', async () => {
     scene = twelveEntries({ asCaller: true });
     const before = scene.listing();
     const { applied } = await applyPlainly(scene, ['renameat2:error=EIO:when=8+']);

@@ -225,7 +225,7 @@ describe('others work in the tree during a promotion', function () {
     assert.deepEqual(seen, new Set([old, fresh]));
   });
 
-  it('N-533 a cancel before the commit restores everything, and after it changes nothing', async () => {
+  it('a cancel before the commit restores everything, and after it changes nothing', async () => {
     scene.put('file', 'old');
     scene.draftOf({ ...many(600), file: { file: 'new' } });
     const before = scene.listing();

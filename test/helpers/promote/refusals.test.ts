@@ -184,7 +184,7 @@ describe('a promotion is refused, with nothing changed', function () {
       ['a folder', (where) => fs.mkdirSync(where)],
       ['a FIFO', (where) => void spawnSync('mkfifo', [where])],
       [
-        'a file with a second name',
+        'S-140 a file with a second name',
         (where) => {
           fs.writeFileSync(where, 'old');
           fs.linkSync(where, `${where}-too`);
@@ -204,21 +204,35 @@ describe('a promotion is refused, with nothing changed', function () {
       });
     }
 
-    it('S-136 a link in the first, a middle and the last part of a path', async () => {
-      for (const at of ['a', 'a/b', 'a/b/c']) {
-        fs.rmSync(scene.at('a'), { recursive: true, force: true });
-        for (const name of ['a', 'a/b', 'a/b/c']) scene.folderAt(name);
-        scene.put('a/b/c/file', 'old');
-        scene.draftOf({ 'a/b/c/file': { file: 'new' } });
-        const approval = scene.approve();
-        fs.renameSync(scene.at(at), path.join(scene.folder, `outside-${path.basename(at)}`));
-        fs.symlinkSync(path.join(scene.folder, `outside-${path.basename(at)}`), scene.at(at));
-        await refuses(UNSAFE, { approval });
-        const outside = path.join(scene.folder, `outside-${path.basename(at)}`);
-        const kept = path.join(outside, { a: 'b/c/file', 'a/b': 'c/file', 'a/b/c': 'file' }[at] ?? '');
-        assert.equal(fs.readFileSync(kept, 'utf8'), 'old');
-      }
-    });
+    const links: Readonly<Record<string, (at: string, outside: string) => string>> = {
+      'to a folder outside': (_, outside) => outside,
+      'by a relative way outside': (at, outside) => path.relative(path.dirname(String(scene.at(at))), outside),
+      'to nothing': () => 'nowhere',
+      'to another link': (_, outside) => {
+        fs.symlinkSync(outside, scene.at('chain'));
+        return String(scene.at('chain'));
+      },
+      'to itself': (at) => path.basename(at),
+      'to a folder inside': () => String(scene.at('inside')),
+    };
+    for (const [sentence, targetOf] of Object.entries(links)) {
+      it(`S-136 a link in the first, a middle and the last part of a path, ${sentence}`, async () => {
+        for (const at of ['a', 'a/b', 'a/b/file']) {
+          for (const name of ['a', 'chain', 'inside']) fs.rmSync(scene.at(name), { recursive: true, force: true });
+          const outside = path.join(scene.folder, 'outside');
+          fs.rmSync(outside, { recursive: true, force: true });
+          for (const name of ['a', 'a/b', 'inside']) scene.folderAt(name);
+          scene.put('a/b/file', 'old');
+          scene.draftOf({ 'a/b/file': { file: 'new' } });
+          const approval = scene.approve();
+          fs.renameSync(scene.at(at), outside);
+          fs.symlinkSync(targetOf(at, outside), scene.at(at));
+          await refuses(UNSAFE, { approval });
+          const kept = { a: 'b/file', 'a/b': 'file', 'a/b/file': '' }[at] ?? '';
+          assert.equal(fs.readFileSync(path.join(outside, kept), 'utf8'), 'old');
+        }
+      });
+    }
 
     it('a file that its owner may not write', async () => {
       scene.put('locked', 'old', 0o444);
@@ -234,7 +248,7 @@ describe('a promotion is refused, with nothing changed', function () {
       await refuses(UNSAFE, { approval });
     });
 
-    it('S-142 a mount: another file system, a bind of the same one, and a bind of one file', async function () {
+    it('a mount: another file system, a bind of the same one, and a bind of one file', async function () {
       if (spawnSync('unshare', ['-m', 'true']).status !== 0) skipBecause(this, 'a mount needs CAP_SYS_ADMIN');
       scene.folderAt('below');
       scene.put('below/file', 'old');
@@ -259,7 +273,7 @@ describe('a promotion is refused, with nothing changed', function () {
       }
     });
 
-    it('S-145 a file or its folder that an attribute freezes', async function () {
+    it('a file or its folder that an attribute freezes', async function () {
       const probe = spawnSync('chattr', ['+i', String(scene.at('file'))]);
       if (probe.status !== 0) skipBecause(this, 'chattr or a file system with its attributes');
       spawnSync('chattr', ['-i', String(scene.at('file'))]);
@@ -324,7 +338,7 @@ describe('a promotion is refused, with nothing changed', function () {
     assert.deepEqual(await running.exited, { by: 'code', code: 64 });
   });
 
-  it('S-166 a second promotion beside a first, of the same state folder or of the same root alone', async () => {
+  it('a second promotion beside a first, of the same state folder or of the same root alone', async () => {
     const first = scene.start(installation);
     await first.client.request('promote.recover', {}, asking);
     await assert.rejects(scene.recover(installation), isBusy);
