@@ -52,7 +52,7 @@ export function makeHandlers(services: Services): Handlers {
       running.cancel(call);
       return {};
     },
-    'workspace.drafts': async () => ({ drafts: await store.list() }),
+    'workspace.drafts': () => refusing(async () => ({ drafts: await store.list() })),
     'workspace.discard': ({ run }) => refusing(async () => ({ discarded: await store.discard(run) })),
     'workspace.freeze': ({ run, manifestDigest }) =>
       refusing(async () => {

@@ -60,12 +60,13 @@ async function smallestNames(
   const cut = (): void => {
     smallest = smallest.toSorted((one, two) => Buffer.compare(one, two)).slice(0, count);
   };
+  let seen = 0;
   for (const { name } of view.children(names, place)) {
+    seen += 1;
+    if (seen % 4096 === 0) await call.ending.breathe();
     if (after && Buffer.compare(name, after) <= 0) continue;
     smallest.push(name);
-    if (smallest.length < room) continue;
-    cut();
-    await call.ending.breathe();
+    if (smallest.length >= room) cut();
   }
   cut();
   return smallest;

@@ -30,5 +30,4 @@ serve({
     'workspace.release': { phases: 'any', times: 'many', handle: handlers['workspace.release'] },
     'workspace.difference': { phases: 'any', times: 'many', handle: handlers['workspace.difference'] },
   },
-  atEnd: () => services.pool.close(),
 });

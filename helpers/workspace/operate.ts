@@ -49,6 +49,7 @@ const isServed = (key: string): key is Served => Object.hasOwn(table, key);
 /** The operations that run now, by the name of their call. */
 export class Running {
   readonly #endings = new Map<string, Ending>();
+  #rules = new Rules([]);
 
   /** Ends a call at its next piece; a call that does not run is no error. */
   cancel(call: string): void {
@@ -64,7 +65,7 @@ export class Running {
     this.#endings.set(body.call, ending);
     try {
       services.guard.check();
-      const call = { run: body.run, rules: new Rules(body.ignore), ending, services };
+      const call = { run: body.run, rules: this.#rulesOf(body.ignore), ending, services };
       return bounded(body.operation, await dispatch(call, body.operation, body.arguments));
     } catch (error) {
       const failure = failureOf(error);
@@ -74,6 +75,16 @@ export class Running {
       this.#endings.delete(body.call);
     }
   }
+
+  /** The owner's rules change seldom, and reading them costs more than most operations. */
+  #rulesOf(patterns: readonly string[]): Rules {
+    if (!isSame(patterns, this.#rules.patterns)) this.#rules = new Rules(patterns);
+    return this.#rules;
+  }
+}
+
+function isSame(one: readonly string[], two: readonly string[]): boolean {
+  return one.length === two.length && one.every((pattern, index) => pattern === two[index]);
 }
 
 function dispatch(call: Call, operation: string, args: unknown): Promise<OperationSuccess<OperationKey>> {

@@ -5,6 +5,8 @@ import { Bench, newRun, sha256 } from './bench.ts';
 
 const edit = (oldText: string, newText: string): unknown => ({ oldText, newText });
 
+const openDescriptors = (): number => fs.readdirSync('/proc/self/fd').length;
+
 describe('workspace operations', () => {
   let bench: Bench;
   let before: string;
@@ -263,5 +265,27 @@ describe('workspace operations', () => {
     const answer = await running;
     assert.equal(answer.success ? '' : answer.code, 'CANCELLED');
     await bench.fails('EXPIRED', 'file.stat', { path: 'big.bin' }, { withinMs: 5 });
+  });
+
+  it('no descriptor is left open, whatever an operation ends with', async () => {
+    fs.symlinkSync('a.txt', bench.at('link'));
+    before = bench.treeDigest();
+    await bench.done('file.search', { query: 'alpha' });
+    const was = openDescriptors();
+    for (let round = 0; round < 20; round += 1) {
+      for (const path of ['a.txt', 'src', 'none', 'link', 'link/x', 'a.txt/x', '../x', 'src/deep/leaf.txt']) {
+        await bench.ask('file.list', { path });
+        await bench.ask('file.stat', { path });
+        await bench.ask('file.read', { path });
+        await bench.ask('file.search', { query: 'e', path });
+        await bench.ask('file.append', { path, content: 'x' });
+        await bench.ask('file.chmod', { path, executable: round % 2 === 0 });
+        await bench.ask('file.rename', { from: path, to: 'moved' });
+        await bench.ask('file.delete', { path, recursive: true });
+        await bench.ask('workspace.review', {});
+      }
+      await bench.handlers['workspace.discard']({ run: bench.run });
+    }
+    assert.equal(openDescriptors(), was);
   });
 });
