@@ -8,18 +8,22 @@ import type { CommandRow } from './store.ts';
 import type { Work } from './work.ts';
 
 /**
- * Wants every open command of an executor ended whose conditions fell: a grant, a share, an assignment, a policy, a person. What
+ * Ends every open command of an executor whose conditions fell: a grant, a share, an assignment, a policy, a person. What nobody
+ * was given is refused with the reason; of the rest the machine is asked to stop. What
  * is only offline keeps running; its own connection decides about it (N-103).
  */
 export async function cancelWithdrawn(work: Work, executor: ExecutorId): Promise<void> {
   if ((await openOf(work.store.read, executor)).length === 0) return;
   const rows = await work.store.write(async (tx) => {
     const cancelled: CommandRow[] = [];
-    for (const { id, operation, agent, person, project } of await openOf(tx, executor)) {
+    for (const { id, state, operation, agent, person, project } of await openOf(tx, executor)) {
       const wish = { person, agent: agent ?? undefined, operation, executor, origin: { project } };
       const answer = await resolve(work, tx, wish);
       if (answer.available || answer.reason === 'offline') continue;
-      const row = await stepInside(work, tx, id, { type: 'command.cancel', by: 'withdrawn' }, { cancelWanted: 1 });
+      const row =
+        state === 'queued'
+          ? await stepInside(work, tx, id, { type: 'command.refused', code: answer.reason })
+          : await stepInside(work, tx, id, { type: 'command.cancel', by: 'withdrawn' }, { cancelWanted: 1 });
       if (row) cancelled.push(row);
     }
     return cancelled;
@@ -31,7 +35,7 @@ async function openOf(reader: Reader, executor: ExecutorId) {
   return reader
     .selectFrom('commands')
     .innerJoin('runs', 'runs.id', 'commands.run')
-    .select(['commands.id', 'commands.operation', 'commands.agent', 'runs.person', 'runs.project'])
+    .select(['commands.id', 'commands.state', 'commands.operation', 'commands.agent', 'runs.person', 'runs.project'])
     .where('commands.executor', '=', executor)
     .where('open', '=', YES)
     .execute();

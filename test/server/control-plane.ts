@@ -31,6 +31,7 @@ import { checkSettings } from '../../server/config.ts';
 import type { CommandKey, Context } from '../../server/context.ts';
 import { decideRevision } from '../../server/descriptors/review.ts';
 import { submitDescriptor } from '../../server/descriptors/submit.ts';
+import type { SubmittedDescriptor } from '../../server/descriptors/submit.ts';
 import { createExecutor, stepExecutor } from '../../server/executors/lifecycle.ts';
 import { switchAgentOn } from '../../server/grants/access.ts';
 import { newId } from '../../server/new-id.ts';
@@ -249,13 +250,21 @@ async function pairMachine(
 
 /** Has a machine's revision arrive and its administrator confirm it. */
 export async function confirmDescriptor(context: Context, by: SignedIn, paired: PairedMachine): Promise<void> {
-  const { executor, key, descriptor } = paired;
+  const { executor } = paired;
+  const { revision } = paired.descriptor;
+  const submitted = signDescriptor(paired);
+  await submitDescriptor(context, executor, submitted);
+  const digest = sha256(submitted.descriptor).toString('hex');
+  await decideRevision(context, by, { executor, revision, digest, answer: 'confirm' });
+}
+
+/** A descriptor as its machine sends it. */
+export function signDescriptor({ executor, key, descriptor }: PairedMachine): SubmittedDescriptor {
   const bytes = canonicalBytes(descriptor);
   const { revision } = descriptor;
   const fields = { guard: 0, at: Date.now(), executor, revision, descriptorDigest: sha256(bytes) };
   const signed = signPayload(key.privateKey, 'machine.descriptor', encodeStatement('machine.descriptor', fields));
-  await submitDescriptor(context, executor, { descriptor: bytes, signed });
-  await decideRevision(context, by, { executor, revision, digest: sha256(bytes).toString('hex'), answer: 'confirm' });
+  return { descriptor: bytes, signed };
 }
 
 /** Waits for a condition, or fails with what was waited for. */

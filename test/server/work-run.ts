@@ -6,7 +6,12 @@ import { call } from '../../server/runs/call.ts';
 import type { Call, Called } from '../../server/runs/call.ts';
 import { findRun, makeRun } from '../../server/runs/store.ts';
 import type { BindingRow, RunRow } from '../../server/runs/store.ts';
-import type { ControlPlane } from './control-plane.ts';
+import type { ProjectId } from '../../helpers/protocol/ids.ts';
+import { submitDescriptor } from '../../server/descriptors/submit.ts';
+import { newId } from '../../server/new-id.ts';
+import { machineDescriptor } from '../fakes/fake-machine.ts';
+import { signDescriptor } from './control-plane.ts';
+import type { ControlPlane, PairedMachine } from './control-plane.ts';
 
 /** A run of the plane's agent with all that it may use bound. */
 export interface OpenRun {
@@ -45,4 +50,22 @@ export async function openRun(plane: ControlPlane): Promise<OpenRun> {
       return call(work, { run, binding, arguments: args, ...more });
     },
   };
+}
+
+/** A second project of the plane's person. */
+export async function otherProject({ context, by }: ControlPlane): Promise<ProjectId> {
+  const project = newId('prj');
+  await context.store.write(async (tx) => {
+    const { id: team } = await tx.selectFrom('teams').select('id').executeTakeFirstOrThrow();
+    const { organisation, person } = by;
+    await tx.insertInto('projects').values({ id: project, organisation, team, name: 'Other', createdAt: 0 }).execute();
+    await tx.insertInto('projectMembers').values({ project, person, role: 'member' }).execute();
+  });
+  return project;
+}
+
+/** The owner's policy permits next to nothing any more: a revision arrives and waits for review. */
+export async function narrow({ context }: ControlPlane, paired: PairedMachine): Promise<void> {
+  const descriptor = machineDescriptor({ revision: 2, operations: ['file.stat'] });
+  await submitDescriptor(context, paired.executor, signDescriptor({ ...paired, descriptor }));
 }

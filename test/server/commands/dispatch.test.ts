@@ -8,12 +8,13 @@ import { findExecutor } from '../../../server/executors/store.ts';
 import { switchAgentOff, withdrawOperation } from '../../../server/grants/access.ts';
 import { Refusal } from '../../../server/refusal.ts';
 import { start } from '../../../server/runs/call.ts';
+import { submitDescriptor } from '../../../server/descriptors/submit.ts';
 import { endRun } from '../../../server/runs/store.ts';
 import type { Delivered, Play } from '../../fakes/fake-executor.ts';
 import { machineDescriptor } from '../../fakes/fake-machine.ts';
-import { confirmDescriptor, startControlPlane, until } from '../control-plane.ts';
+import { confirmDescriptor, signDescriptor, startControlPlane, until } from '../control-plane.ts';
 import type { ControlPlane, PairedMachine } from '../control-plane.ts';
-import { openRun } from '../work-run.ts';
+import { narrow, openRun, otherProject } from '../work-run.ts';
 import type { OpenRun } from '../work-run.ts';
 
 const done: Play = { outcome: 'succeeded', result: { success: true, path: 'd' } };
@@ -52,7 +53,7 @@ describe('bringing commands to a machine', () => {
     return { machine, run: await openRun(plane) };
   };
 
-  it('work waits in one queue, whose rows hold the command’s id alone, until the machine asks', async () => {
+  it('N-105 work waits in one queue, whose rows hold the command’s id alone, until the machine asks', async () => {
     const machine = plane.machine(paired, () => done);
     await machine.open();
     await machine.prove();
@@ -108,7 +109,7 @@ describe('bringing commands to a machine', () => {
     assert.equal((await slow).end?.outcome, 'cancelled');
   });
 
-  const withdrawals: Record<string, { change(run: OpenRun): Promise<unknown>; code: string }> = {
+  const withdrawals: Record<string, { change: (run: OpenRun) => Promise<unknown>; code: string }> = {
     'the grant': {
       change: () => withdrawOperation(plane.context, plane.by, paired.executor, plane.agent, 'file.mkdir'),
       code: 'operation_ungranted',
@@ -154,21 +155,67 @@ describe('bringing commands to a machine', () => {
     });
   }
 
-  it('what is withdrawn between queue and dispatch refuses the command, and the gate is named', async () => {
+  const falls: Record<string, { change: () => Promise<unknown>; code: string }> = {
+    discovery: {
+      change: () => plane.context.store.write((tx) => tx.updateTable('executors').set({ listed: 0 }).execute()),
+      code: 'not_discoverable',
+    },
+    'the grant': {
+      change: () => plane.context.store.write((tx) => tx.deleteFrom('grants').execute()),
+      code: 'operation_ungranted',
+    },
+    'the tool grant': {
+      change: () => plane.context.store.write((tx) => tx.deleteFrom('toolGrants').execute()),
+      code: 'logical_tool_ungranted',
+    },
+    'the scope': {
+      change: async () => {
+        const project = await otherProject(plane);
+        await plane.context.store.write((tx) =>
+          tx.updateTable('executors').set({ scope: 'project', project }).execute(),
+        );
+      },
+      code: 'scope_mismatch',
+    },
+    'the confirmed root': {
+      change: () => {
+        const descriptor = machineDescriptor({ revision: 2, rootName: 'elsewhere' });
+        return submitDescriptor(plane.context, paired.executor, signDescriptor({ ...paired, descriptor }));
+      },
+      code: 'descriptor_unreviewed',
+    },
+    'the local policy': { change: () => narrow(plane, paired), code: 'local_policy_denied' },
+  };
+  for (const [what, { change, code }] of Object.entries(falls)) {
+    it(`N-102 ${what} that falls between binding and dispatch refuses the command, and the gate is named`, async () => {
+      const machine = plane.machine(paired, () => done);
+      await machine.open();
+      await machine.prove();
+      const run = await openRun(plane);
+      const id = await begin(run);
+      await change();
+      const asked = machine.ask('work', { capacity: 4 });
+      asked.catch(() => undefined);
+      const row = await until('the refusal', async () => {
+        const now = await stored(id);
+        return now.outcome === null ? undefined : now;
+      });
+      assert.deepEqual([row.outcome, row.gate, row.code], ['refused', 'control-plane', code]);
+      assert.deepEqual(await jobs(), []);
+      assert.equal(machine.delivered.length, 0);
+    });
+  }
+
+  it('what is offline at dispatch waits, and ends expired when its time runs out: nothing ran', async () => {
     const machine = plane.machine(paired, () => done);
     await machine.open();
     await machine.prove();
-    const run = await openRun(plane);
-    const id = await begin(run);
-    await plane.context.store.write((tx) =>
-      tx.deleteFrom('toolGrants').where('operation', '=', 'file.mkdir').execute(),
-    );
-    const asked = machine.ask('work', { capacity: 4 });
-    asked.catch(() => undefined);
-    const row = await until('the refusal', async () => ((await stored(id)).outcome === null ? undefined : stored(id)));
-    assert.deepEqual([row.outcome, row.gate, row.code], ['refused', 'control-plane', 'logical_tool_ungranted']);
+    const id = await begin(await openRun(plane));
+    machine.cut();
+    plane.clock.offsetMs += 26_000;
+    await plane.work.sweep();
+    assert.equal((await stored(id)).outcome, 'expired');
     assert.deepEqual(await jobs(), []);
-    assert.equal(machine.delivered.length, 0);
   });
 
   it('a paused executor stays online and is given nothing; resumed, it proves itself again and gets what waited', async () => {
@@ -185,7 +232,7 @@ describe('bringing commands to a machine', () => {
     assert.equal((await run.call('file.mkdir', { path: 'd' })).end?.outcome, 'succeeded');
   });
 
-  it('a cancel of what nobody was given ends it at once; the machine never sees it', async () => {
+  it('R75 a cancel of what nobody was given ends it at once; the machine never sees it', async () => {
     const machine = plane.machine(paired, () => done);
     await machine.open();
     await machine.prove();
@@ -203,7 +250,7 @@ describe('bringing commands to a machine', () => {
     const { machine, run } = await online(untilCancelled);
     const abort = new AbortController();
     const called = run.call('file.mkdir', { path: 'd' }, { signal: abort.signal });
-    const delivered = await until('the command', () => machine.delivered[0]);
+    await until('the command', () => machine.delivered[0]);
     const start = performance.now();
     abort.abort();
     assert.equal((await called).end?.outcome, 'cancelled');
@@ -323,7 +370,8 @@ describe('bringing commands to a machine', () => {
 
   it('with the store gone nothing is given out and nothing is said to be done', async () => {
     const { machine, run } = await online();
-    const write = plane.context.store.write;
+    const { store } = plane.context;
+    const write = store.write.bind(store);
     Object.assign(plane.context.store, { write: () => Promise.reject(new Error('disk')) });
     await assert.rejects(run.call('file.mkdir', { path: 'd' }));
     assert.equal(machine.delivered.length, 0);

@@ -12,7 +12,7 @@ import type { Called } from '../../../server/runs/call.ts';
 import { QuestionRefused } from '../../fakes/fake-executor.ts';
 import type { Delivered, FakeExecutor, Receipt } from '../../fakes/fake-executor.ts';
 import { machineKey } from '../../fakes/fake-machine.ts';
-import { startControlPlane, until } from '../control-plane.ts';
+import { startControlPlane } from '../control-plane.ts';
 import type { ControlPlane, PairedMachine } from '../control-plane.ts';
 import { openRun } from '../work-run.ts';
 import type { OpenRun } from '../work-run.ts';
@@ -155,7 +155,7 @@ describe('receipts of a command', () => {
 
   it('a receipt that the paired key did not sign, or for another result, is refused', async () => {
     const { delivered, id } = await deliver();
-    const { accepted, started, ended, bytes } = chain(delivered);
+    const { accepted, started, ended } = chain(delivered);
     const forged = { ...accepted, signed: { ...accepted.signed, signature: randomBytes(64) } };
     await assert.rejects(send(id, [forged]), refusedWith('RECEIPT_INVALID'));
     const other = plane.machine({ ...paired, key: machineKey() });

@@ -98,12 +98,15 @@ describe('reviews and promotions', () => {
   it('two presses at once make one command', async () => {
     const promotion = await prepared();
     const answers = await Promise.all([approve(promotion), approve(promotion)]);
-    assert.deepEqual(answers.map(({ status }) => status).toSorted(), [200, 409]);
+    assert.deepEqual(
+      answers.map(({ status }) => status).toSorted((a, b) => a - b),
+      [200, 409],
+    );
     await until('the command', () => promotions().length > 0);
     assert.equal(promotions().length, 1);
   });
 
-  const changes: Record<string, { change(promotion: string): Promise<unknown>; code: string }> = {
+  const changes: Record<string, { change: (promotion: string) => Promise<unknown>; code: string }> = {
     'the review digest': {
       change: (promotion) => alter(promotion, 'reviewDigest'),
       code: 'PROMOTION_REVIEW_CHANGED',

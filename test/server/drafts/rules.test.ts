@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { promotionMachine } from '../../../machines/promotion/machine.ts';
 import { begin, step } from '../../../machines/step.ts';
 import { failureCodes } from '../../../helpers/protocol/operations.ts';
+import { stateName } from '../../../server/commands/rules.ts';
 import { applyOutcome, changedFact, promotionEvents } from '../../../server/drafts/rules.ts';
 import type { CommandState, PromotionFacts } from '../../../server/drafts/rules.ts';
 
@@ -62,7 +63,7 @@ describe('rules of promotions', () => {
         });
         const take = (event: Parameters<typeof step<typeof promotionMachine>>[2]): void => {
           const stepped = step(promotionMachine, stored, event);
-          assert.ok(stepped.ok, `${event.type} in ${String(stored.value)}`);
+          assert.ok(stepped.ok, `${event.type} in ${stateName(stored.value)}`);
           stored = stepped.stored;
         };
         take({ type: 'promotion.approve', reviewDigest: 'r', manifestDigest, approvalDigest: 'a' });
@@ -74,7 +75,7 @@ describe('rules of promotions', () => {
           appliedManifest: undefined,
           ...command,
         };
-        for (const event of promotionEvents({ state: String(stored.value), confirmation, manifestDigest }, told))
+        for (const event of promotionEvents({ state: stateName(stored.value), confirmation, manifestDigest }, told))
           take(event);
         assert.equal(stored.value, outcome);
       });
@@ -99,12 +100,12 @@ describe('rules of promotions', () => {
         const takeAll = (all: readonly Parameters<typeof step<typeof promotionMachine>>[2][]): void => {
           for (const event of all) {
             const stepped = step(promotionMachine, stored, event);
-            assert.ok(stepped.ok, `${event.type} in ${String(stored.value)}`);
+            assert.ok(stepped.ok, `${event.type} in ${stateName(stored.value)}`);
             stored = stepped.stored;
           }
         };
         takeAll(events);
-        const where = () => ({ state: String(stored.value), confirmation, manifestDigest });
+        const where = () => ({ state: stateName(stored.value), confirmation, manifestDigest });
         takeAll(promotionEvents(where(), { state: 'started', outcome: null, code: null, appliedManifest: undefined }));
         assert.equal(stored.value, confirmation === 'page' ? 'applying' : 'awaiting-machine');
         takeAll(promotionEvents(where(), { state: 'failed', outcome: 'failed', code, appliedManifest: undefined }));

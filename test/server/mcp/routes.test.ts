@@ -15,6 +15,13 @@ import type { ControlPlane, PairedMachine } from '../control-plane.ts';
 
 type Connected = { readonly client: Client; readonly transport: StreamableHTTPClientTransport };
 
+const text = async ({ client }: Connected, name: string, args: Record<string, unknown> = {}) => {
+  const result = await client.callTool({ name, arguments: args });
+  const [content] = result.content as { text: string }[];
+  return { text: content?.text ?? '', isError: result.isError === true };
+};
+const names = async ({ client }: Connected) => (await client.listTools()).tools.map(({ name }) => name);
+
 describe('model clients', () => {
   let plane: ControlPlane;
   let paired: PairedMachine;
@@ -55,12 +62,6 @@ describe('model clients', () => {
     await machine.online();
     return machine;
   };
-  const text = async ({ client }: Connected, name: string, args: Record<string, unknown> = {}) => {
-    const result = await client.callTool({ name, arguments: args });
-    const [content] = result.content as { text: string }[];
-    return { text: content?.text ?? '', isError: result.isError === true };
-  };
-  const names = async ({ client }: Connected) => (await client.listTools()).tools.map(({ name }) => name);
   const runs = () => plane.context.store.read.selectFrom('runs').selectAll().execute();
 
   it('an unmodified client of the official SDK lists its tools, reads, writes and reviews', async () => {
@@ -292,7 +293,6 @@ describe('model clients', () => {
     assert.equal(await post({ authorization: `Bearer ${plane.token}`, 'mcp-session-id': 'none' }), 404);
     assert.equal(await post({ authorization: `Bearer ${plane.token}`, origin: 'http://evil.example' }), 403);
     const connected = await connect();
-    const member = await membershipOf(plane.context.store.read, plane.by.person);
     const project = `prj_${'2'.repeat(32)}` as never;
     await plane.context.store.write(async (tx) => {
       const team = await tx.selectFrom('teams').select('id').executeTakeFirstOrThrow();

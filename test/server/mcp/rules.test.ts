@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
+import { assert as forAll, integer, property, record, string } from 'fast-check';
 import { availabilityReasons } from '../../../helpers/protocol/errors.ts';
 import { frameUntrusted, visibleJson, whyNoTools } from '../../../server/mcp/rules.ts';
 
@@ -8,12 +8,9 @@ const MARK = 'a1'.repeat(16);
 describe('what a machine said, as a model reads it', () => {
   it('reading the line back gives the same value, and every character shows itself', () => {
     const hidden = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]|[\ufe00-\ufe0f]|[\u{e0000}-\u{e0fff}]|\u3164|\u115f/u;
-    fc.assert(
-      fc.property(
-        fc.record(
-          { content: fc.string({ unit: 'binary', maxLength: 200 }), n: fc.integer() },
-          { noNullPrototype: true },
-        ),
+    forAll(
+      property(
+        record({ content: string({ unit: 'binary', maxLength: 200 }), n: integer() }, { noNullPrototype: true }),
         (value) => {
           const text = visibleJson(value);
           assert.deepEqual(JSON.parse(text), value);

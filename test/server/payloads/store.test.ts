@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { PayloadUnreadable } from '../../../server/payloads/seal.ts';
 import { openPayload } from '../../../server/payloads/store.ts';
 import { changeExecutor } from '../../../server/executors/lifecycle.ts';
 import type { FakeExecutor } from '../../fakes/fake-executor.ts';
@@ -32,7 +33,7 @@ describe('sealed payloads in the store', () => {
     Buffer.concat(await Promise.all((await readdir(plane.folder)).map((name) => readFile(join(plane.folder, name)))));
   const rows = () => plane.context.store.read.selectFrom('payloads').selectAll().execute();
 
-  it('arguments and results stand in no file in clear, and open for their own command and direction', async () => {
+  it('N-113 arguments and results stand in no file in clear, and moved or altered they do not open', async () => {
     const { command, end } = await run.call('file.write', { path: 'p.txt', content: PLANTED });
     assert.equal(end?.outcome, 'succeeded');
     const read = await run.call('file.read', { path: 'secret.txt' });
@@ -47,19 +48,30 @@ describe('sealed payloads in the store', () => {
     ]);
     const { work } = plane;
     assert.ok((await openPayload(work.store.read, work.keys, command, 'arguments'))?.includes(PLANTED));
-    await work.store.write((tx) =>
-      tx
-        .updateTable('payloads')
-        .set({ command: read.command })
-        .where('command', '=', command)
-        .where('direction', '=', 'arguments')
-        .execute()
-        .catch(() => undefined),
-    );
-    assert.ok((await openPayload(work.store.read, work.keys, read.command, 'result'))?.includes(PLANTED));
+    const open = () => openPayload(work.store.read, work.keys, read.command, 'result');
+    assert.ok((await open())?.includes(PLANTED));
+    const [moved] = sealed.filter((row) => row.command === command && row.direction === 'result');
+    assert.ok(moved);
+    const put = ({ nonce, sealed: bytes }: { nonce: Buffer; sealed: Buffer }) =>
+      work.store.write((tx) =>
+        tx
+          .updateTable('payloads')
+          .set({ nonce, sealed: bytes })
+          .where('command', '=', read.command)
+          .where('direction', '=', 'result')
+          .execute(),
+      );
+    await put(moved);
+    await assert.rejects(open(), PayloadUnreadable);
+    const [own] = sealed.filter((row) => row.command === read.command && row.direction === 'result');
+    assert.ok(own);
+    const altered = Buffer.from(own.sealed);
+    altered.writeUInt8(altered.readUInt8(3) ^ 1, 3);
+    await put({ ...own, sealed: altered });
+    await assert.rejects(open(), PayloadUnreadable);
   });
 
-  it('past the stated time no ciphertext is left in any row, page or log, and the keys it needed are gone', async () => {
+  it('N-552 past the stated time, and with its executor, no ciphertext is left in any row, page or log, and the key it needed is destroyed', async () => {
     await run.call('file.write', { path: 'p.txt', content: PLANTED.repeat(1000) });
     await run.call('file.read', { path: 'secret.txt' });
     const sealed = await rows();
@@ -90,16 +102,13 @@ describe('sealed payloads in the store', () => {
     }
     assert.equal(plane.work.keys.key(old), undefined);
     assert.ok(!(await readFile(join(plane.folder, 'payload-keys.json'), 'utf8')).includes(old));
-  });
-
-  it('deleting an executor deletes its ciphertext', async () => {
     await run.call('file.read', { path: 'secret.txt' });
-    const sealed = await rows();
-    assert.ok(sealed.length > 0);
+    const again = await rows();
+    assert.ok(again.length > 0);
     await changeExecutor(plane.context, paired.executor, { type: 'executor.delete' });
     assert.deepEqual(await rows(), []);
-    const after = await everything();
-    for (const row of sealed) assert.ok(!after.includes(row.sealed.subarray(0, 24)));
+    const gone = await everything();
+    for (const row of again) assert.ok(!gone.includes(row.sealed.subarray(0, 24)));
     await until('the end of the connection', () => plane.work.lanes.find(paired.executor) === undefined);
   });
 });

@@ -15,7 +15,7 @@ import type { FakeExecutor } from '../../fakes/fake-executor.ts';
 import { machineDescriptor } from '../../fakes/fake-machine.ts';
 import { confirmDescriptor, startControlPlane } from '../control-plane.ts';
 import type { ControlPlane, PairedMachine } from '../control-plane.ts';
-import { bareRun, openRun } from '../work-run.ts';
+import { bareRun, narrow, openRun, otherProject } from '../work-run.ts';
 
 const refusedWith = (code: string) => (error: unknown) => {
   assert.ok(error instanceof Refusal, String(error));
@@ -63,23 +63,6 @@ describe('candidates and bindings', () => {
     assert.ok(Math.min(...[...second.values()].map(({ fence }) => fence)) > Math.max(...fences));
   });
 
-  it('of a handle the store keeps a digest alone, with who and what it is for', async () => {
-    const { handle } = await handleFor('file.read');
-    assert.equal(handle.length, 32);
-    const rows = await plane.context.store.read
-      .selectFrom('candidates')
-      .selectAll()
-      .where('operation', '=', 'file.read')
-      .execute();
-    assert.deepEqual(
-      rows.map((row) => row.handleDigest),
-      [sha256(handle)],
-    );
-    assert.deepEqual([rows[0]?.run, rows[0]?.person, rows[0]?.agent], [run.id, run.person, run.agent]);
-    await plane.context.store.scrub();
-    assert.ok(!(await readFile(join(plane.folder, 'store.db'))).includes(Buffer.from(handle)));
-  });
-
   it('a handle serves for five minutes and not for 301 s', async () => {
     const first = await handleFor('file.read');
     plane.clock.offsetMs += 299_000;
@@ -97,8 +80,21 @@ describe('candidates and bindings', () => {
     await assert.rejects(bind(plane.work, [second]), refusedWith('CANDIDATE_EXPIRED'));
   });
 
-  it('a handle is of no use to another person, agent, run or operation, nor is an invented one', async () => {
+  it('N-099 of a handle the store keeps a digest alone, with who and what it is for, and it is of no use to anybody else', async () => {
     const presented = await handleFor('file.read');
+    const rows = await plane.context.store.read
+      .selectFrom('candidates')
+      .selectAll()
+      .where('operation', '=', 'file.read')
+      .execute();
+    assert.equal(presented.handle.length, 32);
+    assert.deepEqual(
+      rows.map((row) => row.handleDigest),
+      [sha256(presented.handle)],
+    );
+    assert.deepEqual([rows[0]?.run, rows[0]?.person, rows[0]?.agent], [run.id, run.person, run.agent]);
+    await plane.context.store.scrub();
+    assert.ok(!(await readFile(join(plane.folder, 'store.db'))).includes(Buffer.from(presented.handle)));
     const other = await bareRun(plane);
     const lies: Partial<Presented>[] = [
       { person: `per_${'1'.repeat(32)}` as never },
@@ -116,7 +112,7 @@ describe('candidates and bindings', () => {
     assert.equal((await one(presented)).operation, 'file.read');
   });
 
-  it('100 parallel binds of one handle give one binding; another handle is a conflict', async () => {
+  it('N-101 100 parallel binds of one handle give one binding; another handle is a conflict', async () => {
     const presented = await handleFor('file.read');
     const other = await handleFor('file.read');
     const bindings = await Promise.all(Array.from({ length: 100 }, () => one(presented)));
@@ -129,7 +125,7 @@ describe('candidates and bindings', () => {
     assert.equal((await plane.context.store.read.selectFrom('bindings').selectAll().execute()).length, 2);
   });
 
-  const withdrawals: Record<string, { change(): Promise<unknown>; code: string }> = {
+  const withdrawals: Record<string, { change: () => Promise<unknown>; code: string }> = {
     'the grant': {
       change: () => withdrawOperation(plane.context, plane.by, paired.executor, plane.agent, 'file.read'),
       code: 'operation_ungranted',
@@ -143,9 +139,15 @@ describe('candidates and bindings', () => {
       code: 'not_discoverable',
     },
     'the scope': {
-      change: () => plane.context.store.write((tx) => tx.updateTable('executors').set({ scope: 'private' }).execute()),
-      code: 'not_discoverable',
+      change: async () => {
+        const project = await otherProject(plane);
+        await plane.context.store.write((tx) =>
+          tx.updateTable('executors').set({ scope: 'project', project }).execute(),
+        );
+      },
+      code: 'scope_mismatch',
     },
+    'the local policy': { change: () => narrow(plane, paired), code: 'local_policy_denied' },
     'the connection': {
       change: () =>
         machine
@@ -162,7 +164,7 @@ describe('candidates and bindings', () => {
     'the run': { change: () => endRun(plane.work, run.id, 'stopped'), code: 'CANDIDATE_UNKNOWN' },
   };
   for (const [what, { change, code }] of Object.entries(withdrawals)) {
-    it(`${what} withdrawn between resolve and bind refuses the binding`, async () => {
+    it(`N-100 ${what} withdrawn between resolve and bind refuses the binding`, async () => {
       const presented = await handleFor('file.read');
       await change();
       await assert.rejects(bind(plane.work, [presented]), refusedWith(code));
@@ -187,7 +189,7 @@ describe('candidates and bindings', () => {
     assert.equal((await findRun(plane.context.store.read, run.id))?.executor, null);
   });
 
-  it('a run never moves: when its machine is gone a second one sees nothing of it', async () => {
+  it('N-104 a run never moves: when its machine is gone a second one sees nothing of it', async () => {
     const twin = await plane.pair();
     const second = plane.machine(twin);
     await second.online();
