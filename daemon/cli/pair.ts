@@ -10,7 +10,7 @@ import { CliFailure } from './failure.ts';
 import { askOver, connectOwner } from './owner-client.ts';
 import type { OwnerClient } from './owner-client.ts';
 import type { Places } from './places.ts';
-import { isPaired, readPolicy, readSetUp, writePin, writeSetUp } from './set-up.ts';
+import { isPaired, readPin, readPolicy, readSetUp, writePin, writeSetUp } from './set-up.ts';
 import type { PairedState } from './set-up.ts';
 import { installationFolder, withDaemon } from './supervised.ts';
 import { columns, grouped, say, styled, typed, visible } from './terminal.ts';
@@ -41,11 +41,12 @@ export async function pair(terminal: Terminal, places: Places, wish: PairWish): 
   }
   const begin = beginning(wish);
   setUp(places, wish);
+  const before = readPin(places)?.executor;
   await withDaemon(places, async (isOwn) => {
     const client = await connectOwner(places.stateDir);
     try {
-      const first = await askOver(client, 'daemon.pair', begin);
-      await follow({ terminal, places, client, withQr: wish.qr !== false }, first);
+      const following = { terminal, places, client, before, withQr: wish.qr !== false };
+      await follow(following, await firstState(following, begin));
     } finally {
       client.close();
     }
@@ -53,11 +54,24 @@ export async function pair(terminal: Terminal, places: Places, wish: PairWish): 
   });
 }
 
+// A pairing that both sides agreed on and whose pin was never written, because this program was cut off, is finished first.
+async function firstState({ client, before }: Following, begin: Beginning): Promise<PairingState> {
+  const standing = await askOver(client, 'daemon.pairing', {});
+  if (standing.state === 'paired' && standing.executor !== before) return standing;
+  return askOver(client, 'daemon.pair', begin);
+}
+
 type Beginning = Parameters<typeof askOver<'daemon.pair'>>[2];
 
 function beginning({ request, challenge, machineName = os.hostname(), replace = false }: PairWish): Beginning {
   const name = machineName.slice(0, 64);
   if (request === undefined && challenge === undefined) return { flow: 'code', machineName: name, replace };
+  if (replace) {
+    throw new CliFailure(
+      'usage',
+      'a pairing is replaced in the code flow, where the old key signs too; leave --request out',
+    );
+  }
   if (request === undefined || !/^req_[0-9a-f]{32}$/.test(request)) {
     throw new CliFailure('usage', '--request is not the request that the page showed: req_ and 32 hexadecimal digits');
   }
@@ -65,7 +79,7 @@ function beginning({ request, challenge, machineName = os.hostname(), replace = 
   if (bytes.length !== 32 || bytes.toString('base64url') !== challenge) {
     throw new CliFailure('usage', '--challenge is not the challenge that the page showed: 43 letters, digits, - and _');
   }
-  return { flow: 'enrolment', machineName: name, replace, requestId: request, challenge: bytes };
+  return { flow: 'enrolment', machineName: name, requestId: request, challenge: bytes };
 }
 
 function setUp(places: Places, { origin, root = [], ca, wholeHome = false }: PairWish): void {
@@ -98,6 +112,8 @@ interface Following {
   readonly terminal: Terminal;
   readonly places: Places;
   readonly client: OwnerClient;
+  /** Executor of the pin before this, which a replacement ends. */
+  readonly before: string | undefined;
   readonly withQr: boolean;
 }
 
@@ -107,6 +123,9 @@ async function follow(following: Following, first: PairingState): Promise<void> 
   let shown = '';
   let confirmed: string | undefined;
   for (let state = first; ; state = await askOver(client, 'daemon.pairing', {})) {
+    if (state.state === 'paired' && state.executor === following.before) {
+      throw new CliFailure('refused', 'the pairing was not replaced; the one before stands as it was');
+    }
     if (state.state === 'paired') return finish(following, state, confirmed);
     if (state.state === 'ended') throw ending(state);
     const key = JSON.stringify(state);
