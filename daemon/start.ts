@@ -6,6 +6,7 @@ import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import { createInterface } from 'node:readline/promises';
+import { remove } from 'fs-extra/esm';
 import path from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 import { CliFailure } from './cli/failure.ts';
@@ -111,6 +112,7 @@ async function closingLines(dist: string, server: RunningServer, settled: Settle
   const config = path.join(HOME, 'server', 'server.json');
   const command = first ? 'reset-password' : 'sign-in-link';
   const { stdout } = await run(process.execPath, [path.join(dist, 'server.mjs'), '--config', config, command, LOGIN]);
+  // The form in which server/maintain.ts prints an address.
   const { address } = JSON.parse(stdout) as { address: string };
   const block = {
     mcpServers: {
@@ -149,7 +151,7 @@ async function reset(): Promise<number> {
   );
   asking.close();
   if (answer.trim() !== 'remove') return say('Nothing was removed.');
-  fs.rmSync(HOME, { recursive: true, force: true });
+  await remove(HOME);
   return say('Removed.');
 }
 

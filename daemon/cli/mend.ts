@@ -2,6 +2,7 @@
  * `repair`, `rotate-key` and `forget`: what a person does to an executor that is theirs.
  */
 import fs from 'node:fs';
+import { remove } from 'fs-extra/esm';
 import path from 'node:path';
 import { CliFailure } from './failure.ts';
 import { askDaemon, isDaemonUp } from './owner-client.ts';
@@ -73,7 +74,7 @@ export async function forget(terminal: Terminal, places: Places, isConfirmed: bo
     );
   });
   await untilStopped(places);
-  for (const folder of [places.stateDir, places.configDir]) fs.rmSync(folder, { recursive: true, force: true });
+  for (const folder of [places.stateDir, places.configDir]) await remove(folder);
   say(terminal, 'Forgotten.');
 }
 

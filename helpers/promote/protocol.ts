@@ -7,7 +7,7 @@
  *               manifest is rebuilt here from the draft's descriptor (5), the root's identity is recomputed here (4)
  */
 import * as z from 'zod';
-import { bytes, digestTextSchema } from '../protocol/ids.ts';
+import { digestTextSchema } from '../protocol/ids.ts';
 import { signedSchema } from '../protocol/signed.ts';
 import { failureCodes } from '../protocol/operations.ts';
 
@@ -99,5 +99,3 @@ export type PromoteEvent = keyof typeof promoteEvents;
 
 export const promoteRefusals = ['RECOVERY_FIRST', 'RECOVERY_REQUIRED', 'BUSY', 'PIN_INVALID'] as const;
 export type PromoteRefusal = (typeof promoteRefusals)[number];
-/** SHA-256 of one root's stable identity: see helpers/files/root.ts. */
-export const rootIdentitySchema = bytes(32);

@@ -58,15 +58,5 @@ export const availabilityReasons = [
 ] as const;
 export type AvailabilityReason = (typeof availabilityReasons)[number];
 
-/** A refusal with the side and the gate that made it; final at that side. */
-export type Refusal =
-  | { readonly side: 'machine'; readonly gate: 'envelope'; readonly code: EnvelopeRefusal }
-  | {
-      readonly side: 'machine';
-      readonly gate: 'policy' | 'limits' | 'ledger' | 'session';
-      readonly code: MachineRefusal;
-    }
-  | { readonly side: 'control-plane'; readonly gate: 'availability'; readonly code: AvailabilityReason };
-
 /** Exit code of a process that met a protocol violation of its peer, or that saw one in itself. */
 export const EXIT_PROTOCOL_VIOLATION = 64;

@@ -36,14 +36,13 @@ const nonce = bytes(32);
 const requestId = z.string().regex(/^req_[0-9a-f]{32}$/);
 
 /** Who a command acts for; immutable for the life of its run. */
-export const originSchema = z.strictObject({
+const originSchema = z.strictObject({
   person: personIdSchema,
   /** Absent when the person acts alone: review difference and promotion. */
   agent: agentIdSchema.optional(),
   conversation: z.string().min(1).max(128),
   project: projectIdSchema,
 });
-export type Origin = z.infer<typeof originSchema>;
 
 /** How a command ended, as the machine knows it. */
 export const outcomeSchema = z.enum(['succeeded', 'failed', 'refused', 'cancelled', 'expired']);

@@ -9,23 +9,25 @@ import type { AddressInfo } from 'node:net';
 import { WebSocketServer } from 'ws';
 import type { WebSocket } from 'ws';
 import { decode, encode } from '../../helpers/protocol/codec.ts';
-import { canonicalBytes, parseDescriptor } from '../../helpers/protocol/descriptor.ts';
+import { parseDescriptor } from '../../helpers/protocol/descriptor.ts';
 import type { Descriptor } from '../../helpers/protocol/descriptor.ts';
 import * as ids from '../../helpers/protocol/ids.ts';
 import type { CommandId, ExecutorId, RunId } from '../../helpers/protocol/ids.ts';
-import { admitKey, sha256, signPayload, statementDigest } from '../../helpers/protocol/signed.ts';
-import type { AdmittedKey, Signed } from '../../helpers/protocol/signed.ts';
+import { sha256, signPayload, statementDigest } from '../../helpers/protocol/signed.ts';
+import type { Signed } from '../../helpers/protocol/signed.ts';
 import { encodeStatement, openStatement } from '../../helpers/protocol/statements.ts';
-import type { Claim, CommandEnvelope, ControlStatementType, Statement } from '../../helpers/protocol/statements.ts';
-import {
-  CHANNEL_PATH,
-  channelQuestions,
-  channelTimes,
+import type { CommandEnvelope, ControlStatementType, Statement } from '../../helpers/protocol/statements.ts';
+import { CHANNEL_PATH, channelQuestions, channelTimes, questionSchema, SUBPROTOCOL } from '../../server/protocol.ts';
+import type {
   pairingCalls,
-  questionSchema,
-  SUBPROTOCOL,
+  AnswerBody,
+  ChannelQuestion,
+  CommandFrame,
+  QuestionBody,
+  ReceiptFrame,
 } from '../../server/protocol.ts';
-import type { AnswerBody, ChannelQuestion, CommandFrame, QuestionBody, ReceiptFrame } from '../../server/protocol.ts';
+
+import { FakePairing } from './fake-pairing.ts';
 
 const hex = (prefix: string) => `${prefix}_${randomBytes(16).toString('hex')}`;
 
@@ -60,7 +62,6 @@ export class FakeControlPlane {
   standing: Statement<'control.answer'>['standing'] = 'accepting';
   cancel: CommandId[] = [];
   epoch = 0;
-  descriptor: Descriptor | undefined;
   confirmed = { revision: 0, policyDigest: new Uint8Array(32) };
   /** When false nothing is answered any more: what is asked is swallowed. */
   answering = true;
@@ -71,7 +72,7 @@ export class FakeControlPlane {
     maxPayload: 1_048_576,
     handleProtocols: () => SUBPROTOCOL,
   });
-  readonly #pairing = ids.pairingIdSchema.parse(hex('pair'));
+  readonly #pairing = new FakePairing(this.executor, () => this.commandKey);
   readonly #bindings = new Map<string, { binding: ids.BindingId; fence: number }>();
   readonly #origin = {
     person: ids.personIdSchema.parse(hex('per')),
@@ -79,7 +80,6 @@ export class FakeControlPlane {
     conversation: 'conversation',
     project: ids.projectIdSchema.parse(hex('prj')),
   };
-  #machine: AdmittedKey | undefined;
   #guard = 0;
   #challenge = randomBytes(32);
   #live: WebSocket | undefined;
@@ -94,6 +94,11 @@ export class FakeControlPlane {
   /** Public command key, 32 bytes. */
   get commandKey(): Uint8Array {
     return raw(this.#key.publicKey);
+  }
+
+  /** The newest descriptor that arrived. */
+  get descriptor(): Descriptor | undefined {
+    return this.#pairing.descriptor;
   }
 
   get isConnected(): boolean {
@@ -235,48 +240,8 @@ export class FakeControlPlane {
     const parts: Buffer[] = [];
     for await (const chunk of request) parts.push(chunk as Buffer);
     const call = request.url?.split('/').at(-1) as keyof typeof pairingCalls;
-    const answer = this.#pair(call, decode(Buffer.concat(parts)));
+    const answer = this.#pairing.answer(call, decode(Buffer.concat(parts)));
     response.writeHead(200, { 'content-type': 'application/msgpack' }).end(encode(answer));
-  }
-
-  #claim(): Claim {
-    return {
-      executor: this.executor,
-      pairing: this.#pairing,
-      organisation: ids.organisationIdSchema.parse(`org_${'1'.repeat(32)}`),
-      organisationName: 'Organisation',
-      team: ids.teamIdSchema.parse(`team_${'1'.repeat(32)}`),
-      teamName: 'Team',
-      scope: 'private',
-      label: 'machine',
-    };
-  }
-
-  #pair(call: keyof typeof pairingCalls, body: unknown): unknown {
-    const expiresAt = Date.now() + 600_000;
-    if (call === 'start' || call === 'enrol') {
-      const { publicKey, descriptor } = pairingCalls.start.body.partial().parse(body);
-      if (!publicKey || !descriptor) throw new Error('the request is not whole');
-      this.#machine = admitKey(publicKey);
-      this.descriptor = parseDescriptor(descriptor);
-      return {
-        pairing: this.#pairing,
-        code: '01234567',
-        fingerprint: this.#machine.fingerprint,
-        commandKey: this.commandKey,
-        expiresAt,
-        pollMs: 100,
-      };
-    }
-    if (call === 'poll') return { state: 'claimed', claim: this.#claim() };
-    if (call === 'claim') return { claim: this.#claim() };
-    if (call === 'cancel') return { state: 'cancelled' };
-    const { confirm } = pairingCalls.confirm.body.parse(body);
-    const opened = this.#machine && openStatement('machine.pair-confirm', this.#machine, confirm);
-    if (!opened || !sha256(canonicalBytes(this.#claim())).equals(opened.statement.claimDigest))
-      throw new Error('confirmation is for another claim');
-    if (opened.statement.answer === 'reject') return { state: 'rejected' };
-    return { state: 'paired', paired: { executor: this.executor, commandKey: this.commandKey, claim: this.#claim() } };
   }
 
   #opened(socket: WebSocket): void {
@@ -318,7 +283,7 @@ export class FakeControlPlane {
         return reply('receipts', acknowledged ? { acknowledged } : {});
       }
       case 'descriptor':
-        this.descriptor = parseDescriptor(body('descriptor').descriptor);
+        this.#pairing.descriptor = parseDescriptor(body('descriptor').descriptor);
         return reply('descriptor', { state: 'pending' });
       default:
         throw new Error(`question ${question.type} is not played here`);
@@ -326,7 +291,7 @@ export class FakeControlPlane {
   }
 
   #session(proof: Signed): Signed {
-    const opened = this.#machine && openStatement('machine.session', this.#machine, proof);
+    const opened = this.#pairing.machine && openStatement('machine.session', this.#pairing.machine, proof);
     if (!opened) throw new Error('the proof is not signed by the paired key');
     const { nonce, acknowledgedCount, acknowledgedHead, ledgerCount } = opened.statement;
     const forked = Buffer.compare(acknowledgedHead, this.acknowledged.head) !== 0;
@@ -392,8 +357,8 @@ export class FakeControlPlane {
 
   #receipts(frame: ReceiptFrame): Signed | undefined {
     const last = frame.receipts.at(-1);
-    if (!last || !this.#machine) throw new Error('no receipt or no machine');
-    const opened = openStatement(last.type, this.#machine, last.signed);
+    if (!last || !this.#pairing.machine) throw new Error('no receipt or no machine');
+    const opened = openStatement(last.type, this.#pairing.machine, last.signed);
     if (!opened) throw new Error('receipt is not signed by the paired key');
     const { statement } = opened;
     const ending = 'outcome' in statement ? statement.outcome : 'code' in statement ? statement.code : undefined;
