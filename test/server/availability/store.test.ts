@@ -186,7 +186,7 @@ describe('availability from the store', () => {
   };
 
   for (const way of ways) {
-    it(`all 64 combinations are the conjunction for who ${way.name}`, async () => {
+    it(`N-090 N-091 N-092 N-093 N-095 all 64 combinations are the conjunction, each false one alone gives its reason, for who ${way.name}`, async () => {
       const scene = await makeScene(way);
       for (let bits = 0; bits < 64; bits += 1) {
         const withdrawn = conditions.filter((_, index) => (bits & (1 << index)) !== 0);
@@ -205,7 +205,7 @@ describe('availability from the store', () => {
       }
     });
 
-    it(`every caller gets the same answer for who ${way.name}`, async () => {
+    it(`every caller gets the same answer, available or not, for who ${way.name}`, async () => {
       for (const [reason, withdraw] of [undefined, ...conditions].map(
         (row) => row ?? ([undefined, undefined] as const),
       )) {
@@ -233,9 +233,15 @@ describe('availability from the store', () => {
     });
   }
 
-  it('a machine whose descriptor nobody confirmed, or whose root changed since, is unreviewed', async () => {
+  it('N-094 a machine that is offline is offline; one whose descriptor nobody confirmed, or whose root changed since, is unreviewed', async () => {
     const way = ways[6] as Way;
     const scene = await makeScene(way);
+    await plane.context.store.write((tx) =>
+      stepExecutor(plane.context, tx, scene.executor, { type: 'executor.silent' }),
+    );
+    const silent = await resolve(plane.context, plane.context.store.read, scene.question);
+    assert.deepEqual(silent, { available: false, reason: 'offline' });
+    await proveOnline(plane, scene.executor);
     await submit(plane, scene.executor, scene.machine, machineDescriptor({ revision: 2, rootName: 'elsewhere' }));
     assert.deepEqual(await resolve(plane.context, plane.context.store.read, scene.question), {
       available: false,
@@ -300,7 +306,7 @@ describe('availability from the store', () => {
     assert.ok(hidden.every(({ status }) => status === 404));
   });
 
-  it('a grant on one machine is none on its twin, and an agent reaches no operation of persons', async () => {
+  it('N-186 a grant on one machine authorises nothing on its twin, a capability update widens nothing, and an agent reaches no operation of persons', async () => {
     const first = await makeScene(ways[6] as Way);
     const { executor } = await pairThroughRoutes(plane, plane.owner, { scope: 'organization' });
     await proveOnline(plane, executor);
@@ -314,6 +320,14 @@ describe('availability from the store', () => {
       const answer = await resolve(plane.context, store.read, { ...first.question, operation });
       assert.deepEqual(answer, { available: false, reason: 'operation_ungranted' }, operation);
     }
+    const narrow = machineDescriptor({ revision: 2, operations: ['file.list', 'file.stat'] });
+    await submit(plane, first.executor, first.machine, narrow);
+    await confirmQuickly(plane, first.executor);
+    await submit(plane, first.executor, first.machine, machineDescriptor({ revision: 3 }));
+    await confirmQuickly(plane, first.executor);
+    await proveOnline(plane, first.executor);
+    const updated = await resolve(plane.context, store.read, first.question);
+    assert.deepEqual(updated, { available: false, reason: 'operation_ungranted' }, 'it came back with an update');
     const alone = { ...first.question, agent: undefined };
     assert.deepEqual(await resolve(plane.context, store.read, { ...alone, operation: 'workspace.promote' }), {
       available: true,

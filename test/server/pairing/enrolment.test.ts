@@ -148,6 +148,27 @@ describe('enrolment', () => {
     assert.equal((await plane.owner.post(path, body)).status, 200);
   });
 
+  it('N-065 a person is shown the fingerprint and confirms it: another one, and a key exchanged after it was shown, are refused', async () => {
+    const enrolment = await issue();
+    const machine = machineFor(enrolment.requestId);
+    await machine.call('enrol', machine.firstBody(challengeOf(enrolment)));
+    const path = `/api/page/pairings/${enrolment.pairing}`;
+    const shown = (await plane.owner.get(path)).body.fingerprint;
+    const swapped = machineFor(enrolment.requestId);
+    assert.equal((await swapped.call('enrol', swapped.firstBody(challengeOf(enrolment)))).body.code, 'ENROLLMENT_USED');
+    const { publicKey } = swapped.key;
+    const exchange = { publicKey, fingerprint: swapped.fingerprint };
+    const { store } = plane.context;
+    const row = await store.read.selectFrom('pairings').select(['publicKey', 'fingerprint']).executeTakeFirstOrThrow();
+    await store.write((tx) => tx.updateTable('pairings').set(exchange).execute());
+    assert.equal(
+      (await plane.owner.post(`${path}/confirm`, { fingerprint: swapped.fingerprint })).body.code,
+      'FINGERPRINT_NOT_CONFIRMED',
+    );
+    await store.write((tx) => tx.updateTable('pairings').set(row).execute());
+    assert.equal((await plane.owner.post(`${path}/confirm`, { fingerprint: shown })).status, 200);
+  });
+
   it('what nobody answers ends by itself: its executor leaves the list, and a pairing without one is forgotten after a day', async () => {
     const enrolment = await issue();
     await new PairingMachine(plane.origin, plane.clock).start();
