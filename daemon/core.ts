@@ -44,6 +44,8 @@ export const DESCRIPTORS = {
 } as const;
 
 const ROOT_MS = 10_000;
+/** How long a signature waits for a key-store that is being started again, in ms. */
+const SIGNER_MS = 5000;
 /** Endings after which nothing is accepted until a person ran repair (design section 2 rule 6). */
 const VIOLATIONS: ReadonlySet<string> = new Set(['protocol violation', 'policy violation']);
 
@@ -145,6 +147,7 @@ export class Core {
       executor,
       commandKey: () => this.standing.commandKey,
       keyStore: () => this.keyStore.client,
+      signer: () => this.keyStore.connected(SIGNER_MS),
       link: () => this.link.client,
       capabilityRevision: () => this.standing.stated?.revision ?? 1,
       repaired: () => this.standing.repaired,

@@ -4,6 +4,7 @@
  */
 import { signStatement } from '../actors/key-store.ts';
 import type { KeyStoreClient } from '../actors/key-store.ts';
+import { HelperGone } from '../actors/helper-client.ts';
 import type { ControlChannel } from '../actors/control-plane.ts';
 import type { CommandId, ExecutorId } from '../helpers/protocol/ids.ts';
 import { statementDigest } from '../helpers/protocol/signed.ts';
@@ -13,6 +14,7 @@ import type { Outcome } from '../helpers/protocol/statements.ts';
 import type { ControlClock } from './clock.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import type { CommandFacts, Ended, TypedReceipt } from './ledger/records.ts';
+import { PeerAbsent } from './peers.ts';
 import { AnswerUnproved } from './session.ts';
 
 const SIGN_MS = 5000;
@@ -22,7 +24,8 @@ const DELIVER_MS = 15_000;
 export interface ReceiptParts {
   readonly executor: ExecutorId;
   readonly commandKey: () => AdmittedKey;
-  readonly keyStore: () => KeyStoreClient;
+  /** Waits for key-store where it is being started again. */
+  readonly signer: () => Promise<KeyStoreClient>;
   readonly ledger: () => Ledger;
   readonly clock: () => ControlClock;
 }
@@ -132,7 +135,7 @@ export class Receipts {
     return this.#parts.clock().now();
   }
 
-  #sign(type: TypedReceipt['type'], facts: CommandFacts, rest: Record<string, unknown>): Promise<Signed> {
+  async #sign(type: TypedReceipt['type'], facts: CommandFacts, rest: Record<string, unknown>): Promise<Signed> {
     const fields = {
       at: this.#now(),
       executor: this.#parts.executor,
@@ -143,7 +146,15 @@ export class Receipts {
       ...rest,
     };
     // Fields of the three receipts differ in `rest` alone; key-store checks them against the type's own schema.
-    return signStatement(this.#parts.keyStore(), type, fields as never, { withinMs: SIGN_MS });
+    const sign = async (): Promise<Signed> =>
+      signStatement(await this.#parts.signer(), type, fields as never, { withinMs: SIGN_MS });
+    try {
+      return await sign();
+    } catch (error) {
+      // A key-store that died is back within a moment, and a signature has no effect: it is asked once more.
+      if (!(error instanceof HelperGone) && !(error instanceof PeerAbsent)) throw error;
+      return sign();
+    }
   }
 
   /** Digest of the newest link of the chain: the last receipt, or the lease that came with the command. */

@@ -120,7 +120,7 @@ async function closingLines(dist: string, server: RunningServer, settled: Settle
     },
   };
   say(`\nThe agent works on ${settled.root}, in drafts; you promote them. Stop with Ctrl-C.\n`);
-  say(`Page:   ${address}   (once; chooses your password)`);
+  say(`Page:   ${address}   (once${first ? '; you choose your password there' : ''})`);
   say(`MCP:    ${JSON.stringify(block)}`);
   say(`Agent:  npm run agent -- "list ."          (in another terminal; say npm run agent -- help)`);
 }

@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 /*
  * nessie-executor: one command of the machine's owner. A mistake ends with one sentence and an exit code of failure.ts.
  */

@@ -48,6 +48,15 @@ function callOf(line: string): { name: string; input: Record<string, unknown> } 
   }
 }
 
+/** What stands between the marks of an answer, for a person: the frame is there for models. */
+function unframed(text: string): string {
+  const framed = /<<<([0-9a-f]{32})\n([\s\S]*?)\n\1>>>/.exec(text)?.[2];
+  if (framed === undefined) return text;
+  // Inside the marks stands one JSON object, the result of the operation.
+  const { content, ...rest } = JSON.parse(framed) as { content?: string };
+  return content ?? JSON.stringify(rest, undefined, 2);
+}
+
 async function main(): Promise<number> {
   const words = process.argv.slice(2).join(' ').trim();
   if (words === '' || words === 'help') {
@@ -67,10 +76,12 @@ async function main(): Promise<number> {
     else {
       const answer = await agent.call(call.name, call.input);
       failed ||= answer.failed;
-      console.log(answer.text);
+      console.log(unframed(answer.text));
     }
   }
-  await agent.disconnect();
+  // A session that drafted something stays, so that its draft can be reviewed; any other ends here.
+  if (/\b(write|append|delete|review)\b/.test(words)) await agent.disconnect();
+  else await agent.close();
   return failed ? 1 : 0;
 }
 
