@@ -91,6 +91,7 @@ class Promotion {
   readonly #scene: Scene;
   readonly #draft: number;
   readonly #begin: Begin;
+  #staging: Staging | undefined;
 
   constructor(scene: Scene, draft: number, begin: Begin) {
     this.#scene = scene;
@@ -142,7 +143,7 @@ class Promotion {
     if (prepared !== undefined) {
       kept = goBack(this.#scene, file, prepared).kept;
     } else {
-      discardStage(this.#scene.root, file, this.#begin, undefined);
+      discardStage(this.#scene.root, file, this.#begin, this.#staging);
       discardJournal(file);
     }
     const reason =
@@ -167,6 +168,7 @@ class Promotion {
         stageIno: statx(stage, ITSELF).ino.toString(),
         rootMtimeNs: statx(root, ITSELF).mtimeNs.toString(),
       };
+      this.#staging = staging;
       journal.append(staging);
       journal.write();
       const steps: Step[] = [];

@@ -18,7 +18,7 @@ import { fromPathText } from '../protocol/path-text.ts';
 import { Stopped } from './stop.ts';
 
 /** How far the control plane's clock may be ahead of this machine's, in ms. */
-export const CLOCK_AHEAD_MS = 60_000;
+const CLOCK_AHEAD_MS = 60_000;
 
 /** A change of the command key, signed by both. */
 export type PinRotation = NonNullable<PromoteBody<'promote.apply'>['pinRotation']>;
@@ -98,7 +98,7 @@ export function checkManifest(approval: Approval, manifest: Manifest, digest: st
 }
 
 /** Paths, as path text, that a plain approval does not cover. */
-export function guardedPaths(manifest: Manifest): string[] {
+function guardedPaths(manifest: Manifest): string[] {
   return manifest.changes.map(({ path }) => path).filter((path) => guardOf(fromPathText(path)) !== undefined);
 }
 

@@ -25,7 +25,7 @@ export function folderOf(path: Uint8Array): Buffer {
 }
 
 /** Opens a folder of the person by its path, empty for the root. Throws WalkRefused. */
-export function openByPath(root: number, path: Uint8Array): number {
+function openByPath(root: number, path: Uint8Array): number {
   return openFolder(root, path.length === 0 ? [] : splitPath(Buffer.from(path)));
 }
 

@@ -9,7 +9,7 @@ import { isRootTimeOurs, restoreTimes, syncFolders } from './folder-times.ts';
 import { discardJournal } from './journal.ts';
 import type { JournalFile, Prepared } from './journal.ts';
 import type { Facts, Step } from './journal-records.ts';
-import { rest } from './resting-place.ts';
+import { noteKept, rest } from './resting-place.ts';
 import { closeStage, disposeAll, openStage, restoreRootTime } from './stage-end.ts';
 import type { Scene, Settled } from './stage-end.ts';
 import { takeBack } from './take-back.ts';
@@ -58,7 +58,8 @@ function twinsOf(steps: readonly Step[]): ReadonlyMap<number, Facts | null> {
 
 function leave({ own }: Scene, file: JournalFile, { begin }: Prepared, settled: Settled): Settled {
   if (settled.kept.length === 0 && !settled.open) discardJournal(file);
-  else rest(own, file, 'attention', begin.promotion, settled.kept);
+  else if (file.folder === own) rest(own, file, 'attention', begin.promotion, settled.kept);
+  else noteKept(file.folder, settled.kept);
   return settled;
 }
 

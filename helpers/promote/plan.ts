@@ -28,7 +28,7 @@ export interface Planned {
 }
 
 /** Most changes of one promotion. */
-export const CHANGE_LIMIT = 200_000;
+const CHANGE_LIMIT = 200_000;
 
 const ranks = { deleted: 0, directory: 1, created: 2, modified: 3 } as const;
 

@@ -16,7 +16,7 @@ import { UntrustedFile } from './own-folder.ts';
 import { forgetResting, keptPaths, KEPT_LIMIT, RestingFolder, restingIds } from './resting-place.ts';
 import { discardStage } from './stage-end.ts';
 import type { Scene } from './stage-end.ts';
-import { STAGE_PREFIX, namesIn } from './tree.ts';
+import { STAGE_PREFIX, namesIn, statusAt } from './tree.ts';
 import type { PromoteReply } from './protocol.ts';
 
 /** What a recovery found and did. */
@@ -38,6 +38,7 @@ export function recover(scene: Scene, moment: Moment): Recovered {
   try {
     const active = settleActive(scene, moment);
     settleWaiting(scene, moment);
+    settleAttention(scene, moment);
     const conflicts = restingIds(scene.own, 'attention').flatMap((id) => keptPaths(scene.own, 'attention', id));
     const attention = restingIds(scene.own, 'attention').length > 0;
     return { outcome: attention ? 'needs-attention' : active, conflicts: conflicts.slice(0, KEPT_LIMIT) };
@@ -86,21 +87,49 @@ function hasStage(root: number): boolean {
   return namesIn(root).some((name) => name.toString('latin1').startsWith(STAGE_PREFIX));
 }
 
+/** Old files that were open for writing when a promotion was committed: those that are quiet now go to the history. */
 function settleWaiting(scene: Scene, moment: Moment): void {
   for (const id of restingIds(scene.own, 'waiting')) {
-    const folder = new RestingFolder(scene.own, 'waiting', id);
-    try {
-      const file: JournalFile = { folder: folder.open(), name: 'journal' };
-      if (folder.has('journal')) {
-        const found = readJournal(file.folder, file.name, 'committed');
-        if (found.state === 'committed') {
-          checkOrigin(scene.root, found.prepared.begin, moment.bootId);
-          if (goForward(scene, file, found.prepared, moment.now).open) continue;
-        }
-      }
-    } finally {
-      folder.close();
-    }
-    forgetResting(scene.own, 'waiting', id);
+    const isGone = withRested(scene, 'waiting', id, moment, (file, found) => {
+      if (found.state === 'committed') goForward(scene, file, found.prepared, moment.now);
+    });
+    if (isGone) forgetResting(scene.own, 'waiting', id);
+  }
+}
+
+/** A way back whose stage folder had to stay, since somebody wrote to a file in it: it is ended once that is over. */
+function settleAttention(scene: Scene, moment: Moment): void {
+  for (const id of restingIds(scene.own, 'attention')) {
+    const isGone = withRested(scene, 'attention', id, moment, (file, found) => {
+      if (found.state !== 'prepared' || !isStaged(scene.root, found.prepared.begin)) return;
+      goBack(scene, file, found.prepared);
+    });
+    if (isGone) forgetResting(scene.own, 'attention', id);
+  }
+}
+
+/** Whether the stage folder of a promotion still stands. */
+export function isStaged(root: number, begin: Begin): boolean {
+  return statusAt(root, Buffer.from(begin.stage)) !== undefined;
+}
+
+/** Gives a journal at rest to `settle`; true when it is not there any more. */
+function withRested(
+  scene: Scene,
+  place: 'waiting' | 'attention',
+  id: string,
+  moment: Moment,
+  settle: (file: JournalFile, found: Exclude<FoundJournal, { state: 'staging' }>) => void,
+): boolean {
+  const folder = new RestingFolder(scene.own, place, id);
+  try {
+    if (!folder.has('journal')) return true;
+    const found = readJournal(folder.open(), 'journal', place === 'waiting' ? 'committed' : 'prepared');
+    if (found.state === 'staging') return false;
+    checkOrigin(scene.root, found.prepared.begin, moment.bootId);
+    settle({ folder: folder.open(), name: 'journal' }, found);
+    return !folder.has('journal');
+  } finally {
+    folder.close();
   }
 }

@@ -1,11 +1,12 @@
 /* What a person decided about a journal that recovery could not settle. */
 import { randomBytes } from 'node:crypto';
 import { goBack } from './go-back.ts';
-import { findJournal, journalName, states } from './journal.ts';
+import { findJournal, journalName, readJournal, states } from './journal.ts';
 import type { JournalFile, JournalState } from './journal.ts';
 import { hasOwn } from './own-folder.ts';
 import type { PromoteBody, PromoteReply } from './protocol.ts';
-import { keptPaths, KEPT_LIMIT, moveResting, rest, restingIds } from './resting-place.ts';
+import { keptPaths, KEPT_LIMIT, moveResting, rest, RestingFolder, restingIds } from './resting-place.ts';
+import { isStaged } from './recover.ts';
 import type { Scene } from './stage-end.ts';
 
 /**
@@ -14,13 +15,24 @@ import type { Scene } from './stage-end.ts';
  * damaged journal is never half-replayed (journal.ts INVARIANT 6).
  */
 export function repair(scene: Scene, choice: PromoteBody<'promote.repair'>['choice']): PromoteReply<'promote.repair'> {
-  const seen = restingIds(scene.own, 'attention');
+  const seen = restingIds(scene.own, 'attention').filter((id) => isEnded(scene, id));
   const kept = seen.flatMap((id) => keptPaths(scene.own, 'attention', id));
   const active = choice === 'restore' ? restoreActive(scene) : setAsideActive(scene.own);
   for (const id of seen) moveResting(scene.own, 'attention', 'settled', id);
   const isNothing = active === undefined && seen.length === 0;
   const outcome = isNothing ? 'nothing-to-do' : choice === 'restore' ? 'restored' : 'set-aside';
   return { outcome, kept: [...kept, ...(active ?? [])].slice(0, KEPT_LIMIT) };
+}
+
+/** A person may let go what has nothing left in the tree; the rest stays until its stage folder can go. */
+function isEnded(scene: Scene, id: string): boolean {
+  const folder = new RestingFolder(scene.own, 'attention', id);
+  try {
+    const found = readJournal(folder.open(), 'journal', 'prepared');
+    return found.state === 'staging' || !isStaged(scene.root, found.prepared.begin);
+  } finally {
+    folder.close();
+  }
 }
 
 function restoreActive(scene: Scene): readonly string[] | undefined {

@@ -77,11 +77,16 @@ export function restingIds(own: number, place: Resting): string[] {
 export function rest(own: number, file: JournalFile, place: Resting, id: string, kept: readonly string[]): void {
   const folder = new RestingFolder(own, place, id);
   try {
-    if (kept.length > 0) replaceOwn(folder.open(), KEPT, encode(kept.slice(0, KEPT_LIMIT)));
+    if (kept.length > 0) noteKept(folder.open(), kept);
     archiveJournal(file, folder.open());
   } finally {
     folder.close();
   }
+}
+
+/** Writes beside a journal at rest the paths, as path text, of which something was kept. */
+export function noteKept(folder: number, kept: readonly string[]): void {
+  replaceOwn(folder, KEPT, encode(kept.slice(0, KEPT_LIMIT)));
 }
 
 /** Paths, as path text, that were noted when a promotion went to rest. Throws UntrustedFile, CodecError. */

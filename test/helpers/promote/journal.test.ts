@@ -192,6 +192,34 @@ describe('a journal that is not whole', function () {
     }
   });
 
+  it('a file in the stage folder that somebody writes to waits there, and goes once nobody does', async () => {
+    for (const state of ['prepared', 'committed'] as const) {
+      cut = await CutScene.in(state);
+      const { scene } = cut;
+      const stage = fs.readdirSync(scene.root).find((name) => name.startsWith('.nessie-stage-')) ?? '';
+      // the last steps are changed files: not placed yet where the way is back, not cleaned yet where it is forward
+      const held = String(Math.max(...fs.readdirSync(scene.at(stage)).map(Number)));
+      const writer = fs.openSync(scene.at(`${stage}/${held}`), 'r+');
+      const expected = state === 'prepared' ? 'needs-attention' : 'cleaned';
+      assert.equal(cut.recover().outcome, expected);
+      assert.deepEqual(fs.readdirSync(scene.at(stage)), [held]);
+      if (state === 'prepared') assert.equal(cut.repair('restore').outcome, 'nothing-to-do');
+      fs.writeSync(writer, 'edit');
+      fs.closeSync(writer);
+      const settled = cut.recover();
+      assert.equal(settled.outcome, state === 'prepared' ? 'needs-attention' : 'nothing-to-do');
+      if (state === 'prepared')
+        assert.deepEqual(cut.repair('restore'), { outcome: 'restored', kept: settled.conflicts });
+      assert.equal(cut.recover().outcome, 'nothing-to-do');
+      assert.ok(!fs.existsSync(scene.at(stage)));
+      const [id] = fs.readdirSync(path.join(scene.own, 'kept'));
+      const kept = fs.readFileSync(path.join(scene.own, 'kept', String(id), held), 'utf8');
+      assert.ok(kept.startsWith('edit'));
+      cut.remove();
+    }
+    cut = undefined;
+  });
+
   it('a person sets a damaged journal aside: the tree stays as it is, and promotions go on', async () => {
     cut = await CutScene.in('prepared');
     const left = cut.scene.listing();
