@@ -43,7 +43,7 @@ describe('session of a machine', () => {
     assert.deepEqual({ state, epoch }, { state: 'online', epoch: before.epoch + 1 });
   });
 
-  it('a wrong key, a foreign challenge and an unknown name are refused alike, and the connection ends', async () => {
+  it('R7 a wrong key, a foreign challenge and an unknown name are refused alike, and the connection ends', async () => {
     const wrongKey = plane.machine({ ...paired, key: machineKey() });
     await wrongKey.open();
     await assert.rejects(wrongKey.prove(), refusedWith('PROOF_INVALID'));
@@ -237,7 +237,7 @@ describe('session of a machine', () => {
     assert.deepEqual(await machine.announce(), { state: 'pending' });
   });
 
-  it('heartbeats keep it online; an unsigned, foreign, old or repeated one does not count', async () => {
+  it('N-209 heartbeats keep it online; an unsigned, foreign, old or repeated one does not count', async () => {
     const machine = plane.machine(paired);
     await machine.open();
     await machine.prove();

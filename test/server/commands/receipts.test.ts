@@ -237,7 +237,7 @@ describe('receipts of a command', () => {
     }
   });
 
-  it('a cut connection leaves the outcome unknown in every state; a late chain settles it once', async () => {
+  it('N-118 a cut connection leaves the outcome unknown in every state; a late chain settles it once', async () => {
     for (const told of [0, 1, 2] as const) {
       const { delivered, called, id } = await deliver();
       const { accepted, started, ended, bytes } = chain(delivered);
@@ -272,7 +272,7 @@ describe('receipts of a command', () => {
     assert.equal((await stored(id)).state, 'unknown');
   });
 
-  it('a new connection of the same name cannot accept, refuse, finish or cancel-confirm what another was given', async () => {
+  it('R57 a new connection of the same name cannot accept, refuse, move on, finish or cancel-confirm what another was given', async () => {
     const { delivered, id } = await deliver();
     await plane.context.store.write((tx) =>
       tx
@@ -306,6 +306,13 @@ describe('receipts of a command', () => {
     for (const receipt of [accepted, refused])
       await assert.rejects(send(id, [receipt]), refusedWith('CONNECTION_FENCED'));
     await assert.rejects(send(id, [cancelled], bytes), refusedWith('CONNECTION_FENCED'));
+    const { accepted: first, started, ended, bytes: result } = chain(delivered);
+    await assert.rejects(send(id, [first, started, ended], result));
+    const told: unknown[] = [];
+    const unlisten = plane.context.wake.listen((change) => change.of === 'progress' && told.push(change));
+    await machine.ask('progress', { command: id, number: 1, done: 1, total: 2, phase: 'late' });
+    unlisten();
+    assert.deepEqual(told, []);
     assert.equal((await stored(id)).state, 'leased');
   });
 

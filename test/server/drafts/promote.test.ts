@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { decode } from '../../../helpers/protocol/codec.ts';
 import { admitKey, sha256, statementDigest } from '../../../helpers/protocol/signed.ts';
 import { openStatement } from '../../../helpers/protocol/statements.ts';
+import type { PersonId } from '../../../helpers/protocol/ids.ts';
+import { hashPassword } from '../../../server/accounts/password.ts';
 import { endRun } from '../../../server/runs/store.ts';
 import { switchAgentOff } from '../../../server/grants/access.ts';
 import type { FakeExecutor } from '../../fakes/fake-executor.ts';
@@ -11,6 +13,8 @@ import { confirmDescriptor, PASSWORD, startControlPlane, until } from '../contro
 import type { ControlPlane, PairedMachine } from '../control-plane.ts';
 import { openRun } from '../work-run.ts';
 import type { OpenRun } from '../work-run.ts';
+
+const stranger = `per_${'1'.repeat(32)}` as PersonId;
 
 describe('reviews and promotions', () => {
   let plane: ControlPlane;
@@ -43,6 +47,25 @@ describe('reviews and promotions', () => {
   };
   const approve = (promotion: string, password = PASSWORD) =>
     plane.page('POST', `/api/page/promotions/${promotion}/approve`, { password });
+  /** The run is another person's from now on. */
+  const giveTo = (person: typeof stranger) =>
+    plane.context.store.write(async (tx) => {
+      const { organisation } = plane.by;
+      await tx
+        .insertInto('people')
+        .values({
+          id: person,
+          organisation,
+          login: 'x',
+          name: 'X',
+          role: 'member',
+          active: 1,
+          password: null,
+          createdAt: 0,
+        })
+        .execute();
+      await tx.updateTable('runs').set({ person }).where('id', '=', run.run.id).execute();
+    });
   const promotions = () => machine.delivered.filter(({ envelope }) => envelope.operation === 'workspace.promote');
 
   it('a reviewed draft is promoted after the current password, and the machine holds an approval that it can verify alone', async () => {
@@ -69,13 +92,18 @@ describe('reviews and promotions', () => {
     assert.equal(approvalDigest, statementDigest('control.approval', signed.payload).toString('hex'));
   });
 
-  it('no password, an old or another one sends nothing, and a fresh sign-in does not replace it', async () => {
+  it('N-145 no password, an old or another one sends nothing, and a fresh sign-in does not replace it', async () => {
     const promotion = await prepared();
     assert.equal((await approve(promotion, '')).status, 400);
     const wrong = await approve(promotion, 'another four words');
     assert.deepEqual([wrong.status, wrong.body.code], [403, 'PASSWORD_WRONG']);
+    const password = await hashPassword('four newer unrelated words');
+    await plane.context.store.write((tx) =>
+      tx.updateTable('people').set({ password }).where('id', '=', plane.by.person).execute(),
+    );
+    assert.equal((await approve(promotion)).body.code, 'PASSWORD_WRONG');
     assert.equal(promotions().length, 0);
-    assert.equal((await approve(promotion)).status, 200);
+    assert.equal((await approve(promotion, 'four newer unrelated words')).status, 200);
   });
 
   it('a prepared promotion lives ten minutes and serves once', async () => {
@@ -125,6 +153,29 @@ describe('reviews and promotions', () => {
         ),
       code: 'PROMOTION_RUN_CHANGED',
     },
+    'the user': {
+      change: () => giveTo(stranger),
+      code: 'PROMOTION_PERSON_CHANGED',
+    },
+    'the grant of the operation': {
+      change: async (promotion) => {
+        const narrowed = machineDescriptor({ revision: 2, operations: ['file.read', 'workspace.review'] });
+        await confirmDescriptor(plane.context, plane.by, { ...paired, descriptor: narrowed });
+        await plane.context.store.write(async (tx) => {
+          await tx
+            .updateTable('executors')
+            .set({ authorizationRevision: 0 })
+            .where('id', '=', paired.executor)
+            .execute();
+          await tx
+            .updateTable('promotions')
+            .set({ authorizationRevision: 0 })
+            .where('id', '=', promotion as never)
+            .execute();
+        });
+      },
+      code: 'PROMOTION_UNGRANTED',
+    },
     'the agent': {
       change: () =>
         plane.context.store.write((tx) =>
@@ -150,7 +201,7 @@ describe('reviews and promotions', () => {
         .execute(),
     );
   for (const [fact, { change, code }] of Object.entries(changes)) {
-    it(`a change of ${fact} after the preparation is refused by its own code, and there is no command`, async () => {
+    it(`N-146 a change of ${fact} after the preparation is refused by its own code, and there is no command`, async () => {
       const promotion = await prepared();
       await change(promotion);
       const answer = await approve(promotion);
@@ -161,48 +212,13 @@ describe('reviews and promotions', () => {
     });
   }
 
-  it('a machine that no longer offers the operation, or another person, is refused', async () => {
-    const promotion = await prepared();
-    const narrowed = machineDescriptor({ revision: 2, operations: ['file.read', 'workspace.review'] });
-    await confirmDescriptor(plane.context, plane.by, { ...paired, descriptor: narrowed });
-    await plane.context.store.write((tx) =>
-      tx.updateTable('executors').set({ authorizationRevision: 0 }).where('id', '=', paired.executor).execute(),
-    );
-    await plane.context.store.write((tx) =>
-      tx
-        .updateTable('promotions')
-        .set({ authorizationRevision: 0 })
-        .where('id', '=', promotion as never)
-        .execute(),
-    );
-    assert.equal((await approve(promotion)).body.code, 'PROMOTION_UNGRANTED');
-  });
-
-  it('another person sees neither review nor promotion', async () => {
+  it('N-142 a person sees reviews and promotions of runs that they started and of no other', async () => {
     const review = await reviewed();
-    await plane.context.store.write((tx) => tx.updateTable('reviews').set({ person: plane.by.person }).execute());
-    await plane.context.store.write(async (tx) => {
-      await tx
-        .insertInto('people')
-        .values({
-          id: `per_${'1'.repeat(32)}` as never,
-          organisation: plane.by.organisation,
-          login: 'x',
-          name: 'X',
-          role: 'member',
-          active: 1,
-          password: null,
-          createdAt: 0,
-        })
-        .execute();
-      await tx
-        .updateTable('runs')
-        .set({ person: `per_${'1'.repeat(32)}` as never })
-        .where('id', '=', run.run.id)
-        .execute();
-    });
+    await giveTo(stranger);
     assert.equal((await plane.page('GET', `/api/page/reviews/${review}`)).body.code, 'REVIEW_ABSENT');
     assert.equal((await plane.page('POST', `/api/page/reviews/${review}/promotion`)).body.code, 'REVIEW_ABSENT');
+    await plane.context.store.write((tx) => tx.updateTable('reviews').set({ person: stranger }).execute());
+    assert.deepEqual((await plane.page('GET', '/api/page/reviews')).body, { reviews: [] });
   });
 
   it('the difference is passed through to the page and kept in no row', async () => {

@@ -122,7 +122,7 @@ describe('two people with keyboards alone', function () {
     const groups = commandKeyFingerprint.match(/.{4}/g)?.join(' ') ?? '';
     await ness.window.page.getByRole('img', { name: groups }).waitFor();
     await machine.confirm();
-    await text(ness, 'workshop-desk is paired');
+    await text(ness, 'Workshop desk is paired');
   });
 
   it('N-086 the description is reviewed fact by fact beside the sentence of what a signature does not prove, and confirmed with the password', async () => {

@@ -161,10 +161,10 @@ describe('enrolment', () => {
     const { store } = plane.context;
     const row = await store.read.selectFrom('pairings').select(['publicKey', 'fingerprint']).executeTakeFirstOrThrow();
     await store.write((tx) => tx.updateTable('pairings').set(exchange).execute());
-    assert.equal(
-      (await plane.owner.post(`${path}/confirm`, { fingerprint: swapped.fingerprint })).body.code,
-      'FINGERPRINT_NOT_CONFIRMED',
-    );
+    for (const fingerprint of [swapped.fingerprint, shown]) {
+      const refused = await plane.owner.post(`${path}/confirm`, { fingerprint });
+      assert.equal(refused.body.code, 'FINGERPRINT_NOT_CONFIRMED');
+    }
     await store.write((tx) => tx.updateTable('pairings').set(row).execute());
     assert.equal((await plane.owner.post(`${path}/confirm`, { fingerprint: shown })).status, 200);
   });
