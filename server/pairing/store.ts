@@ -44,7 +44,7 @@ export async function stepPairing(
   person?: PersonId,
 ): Promise<PairingRow> {
   const next = step(pairingMachine, storedOf(row), event);
-  if (!next.ok) throw new Refusal(next.code, sentences[next.code] ?? 'This pairing does not take that any longer.');
+  if (!next.ok) throw new Refusal(next.code, sentenceFor(next.code));
   const state = stateName(next.stored.value);
   const changed = { ...row, stored: JSON.stringify(next.stored), state };
   await tx.updateTable('pairings').set({ stored: changed.stored, state }).where('id', '=', row.id).execute();
@@ -61,13 +61,18 @@ export async function stepPairing(
   return changed;
 }
 
-const sentences: Readonly<Record<string, string>> = {
+const sentences = {
   FINGERPRINT_NOT_CONFIRMED: 'This is not the fingerprint of the machine that asks; compare both once more.',
   ENROLLMENT_USED: 'This enrolment was used already; ask for a new one.',
   CLAIM_CONFLICT:
     'This machine was claimed already with other facts; cancel the pairing on the machine and begin again.',
   CLAIM_CHANGED: 'The claim is not what the machine confirmed.',
-};
+} as const;
+
+function sentenceFor(code: string): string {
+  const found = Object.entries(sentences).find(([known]) => known === code);
+  return found?.[1] ?? 'This pairing does not take that any longer.';
+}
 
 async function actOn(context: Context, tx: Writer, row: PairingRow, next: Stepped<Machine>): Promise<void> {
   for (const action of next.actions) {
@@ -78,27 +83,31 @@ async function actOn(context: Context, tx: Writer, row: PairingRow, next: Steppe
         .where('id', '=', row.id)
         .execute();
     }
-    if (action.type === 'activateExecutor') await activate(context, tx, row);
+    if (action.type === 'activateExecutor') await activate(context, tx, row, action.params.fingerprint);
   }
   const isOver = ['refused', 'cancelled', 'expired'].includes(row.state);
   if (isOver && row.executor !== null) await stepExecutor(context, tx, row.executor, { type: 'executor.delete' });
 }
 
-/** Both sides confirmed this key: from here on the executor is known by it, and only its proof makes it online (N-066). */
-async function activate(context: Context, tx: Writer, row: PairingRow): Promise<void> {
-  const { executor, publicKey, fingerprint, descriptor, descriptorPayload, descriptorSignature } = row;
-  if (executor === null || publicKey === null || fingerprint === null)
-    throw new Error('a pairing without machine was confirmed');
+/**
+ * Both sides confirmed this key: from here on the executor is known by it, and only its proof makes it online (N-066).
+ *
+ * THREAT: somebody who can write the database exchanges the key between the look and the confirmation. The key of the row must
+ * therefore have the very fingerprint that was confirmed.
+ */
+async function activate(context: Context, tx: Writer, row: PairingRow, fingerprint: string): Promise<void> {
+  const { executor, publicKey, descriptor, descriptorPayload, descriptorSignature } = row;
+  if (executor === null || publicKey === null) throw new Error('a pairing without machine was confirmed');
   if (descriptor === null || descriptorPayload === null || descriptorSignature === null) {
     throw new Error('a pairing without descriptor was confirmed');
   }
+  const key = admitKey(publicKey);
+  if (key.fingerprint !== fingerprint)
+    throw new Refusal('FINGERPRINT_NOT_CONFIRMED', sentences.FINGERPRINT_NOT_CONFIRMED);
   await tx.updateTable('executors').set({ publicKey, fingerprint }).where('id', '=', executor).execute();
   await stepExecutor(context, tx, executor, { type: 'pairing.confirmed', fingerprint });
   const signed = { payload: descriptorPayload, signature: descriptorSignature };
-  const checked = checkDescriptor(admitKey(publicKey), undefined, {
-    descriptor: Buffer.from(descriptor, 'utf8'),
-    signed,
-  });
+  const checked = checkDescriptor(key, undefined, { descriptor: Buffer.from(descriptor, 'utf8'), signed });
   await storeRevision(context, tx, executor, checked, signed);
   if (row.replaces !== null) await stepExecutor(context, tx, row.replaces, { type: 'executor.replaced' });
 }
