@@ -83,7 +83,7 @@ async function actOn(context: Context, tx: Writer, row: PairingRow, next: Steppe
         .where('id', '=', row.id)
         .execute();
     }
-    if (action.type === 'activateExecutor') await activate(context, tx, row, action.params.fingerprint);
+    if (action.type === 'activateExecutor') await activate(context, tx, row, next.stored.context.fingerprint);
   }
   const isOver = ['refused', 'cancelled', 'expired'].includes(row.state);
   if (isOver && row.executor !== null) await stepExecutor(context, tx, row.executor, { type: 'executor.delete' });
@@ -95,9 +95,11 @@ async function actOn(context: Context, tx: Writer, row: PairingRow, next: Steppe
  * THREAT: somebody who can write the database exchanges the key between the look and the confirmation. The key of the row must
  * therefore have the very fingerprint that was confirmed.
  */
-async function activate(context: Context, tx: Writer, row: PairingRow, fingerprint: string): Promise<void> {
+async function activate(context: Context, tx: Writer, row: PairingRow, fingerprint: string | null): Promise<void> {
   const { executor, publicKey, descriptor, descriptorPayload, descriptorSignature } = row;
-  if (executor === null || publicKey === null) throw new Error('a pairing without machine was confirmed');
+  if (executor === null || publicKey === null || fingerprint === null) {
+    throw new Error('a pairing without machine was confirmed');
+  }
   if (descriptor === null || descriptorPayload === null || descriptorSignature === null) {
     throw new Error('a pairing without descriptor was confirmed');
   }
