@@ -1,4 +1,4 @@
-/* SHA-256 of open files, in pieces of fixed size: memory does not follow the size of the file. */
+/* Whole open files: hashed in pieces of fixed size, so that memory does not follow the size of the file, or read. */
 import { createHash } from 'node:crypto';
 import { readSync } from 'node:fs';
 
@@ -32,4 +32,16 @@ export function digestDescriptor(descriptor: number, onChunk?: (chunk: Buffer, o
 /** SHA-256 of bytes in memory, 64 hexadecimal digits. */
 export function digestBytes(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex');
+}
+
+/** Reads an open file of known size from its beginning; shorter when the file became shorter. */
+export function readWhole(descriptor: number, bytes: number): Buffer {
+  const memory = Buffer.allocUnsafe(bytes);
+  let done = 0;
+  while (done < bytes) {
+    const count = readSync(descriptor, memory, done, bytes - done, done);
+    if (count === 0) break;
+    done += count;
+  }
+  return memory.subarray(0, done);
 }

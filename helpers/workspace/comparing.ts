@@ -13,8 +13,6 @@ export interface CompareTask {
   readonly after: Uint8Array;
 }
 
-/** A larger side is not compared, bytes. */
-export const COMPARE_LIMIT_BYTES = 2_097_152;
 /** Bytes, so that the text fits into one frame in any script. */
 const TEXT_LIMIT_BYTES = 600_000;
 /** Two texts with nothing in common take time that grows with the product of their lengths. */
@@ -22,8 +20,6 @@ const COMPARE_MS = 5_000;
 
 /** Unified difference with three lines around each change. */
 export function compareTexts({ path, before, after }: CompareTask): Compared {
-  if (before.length > COMPARE_LIMIT_BYTES || after.length > COMPARE_LIMIT_BYTES)
-    return { shown: 'nothing', reason: 'too-large' };
   const [one, two] = [textOf(before), textOf(after)];
   if (one === undefined || two === undefined) return { shown: 'nothing', reason: 'binary' };
   const text = createTwoFilesPatch(path, path, one, two, 'before', 'after', { context: 3, timeout: COMPARE_MS });

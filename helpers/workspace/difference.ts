@@ -10,16 +10,15 @@ import { readSync } from 'node:fs';
 
 import nacl from 'tweetnacl';
 
+import { readWhole } from '../files/digest.ts';
 import { manifestOf } from '../files/draft.ts';
 import type { Change } from '../files/manifest.ts';
 import type { OperationArguments, OperationSuccess } from '../protocol/operations.ts';
 import type { Call, Services } from './call.ts';
-import { COMPARE_LIMIT_BYTES } from './comparing.ts';
 import { DraftRefused, sealManifest } from './draft-store.ts';
 import { Ending } from './ending.ts';
 import { denied, OperationFailed, unavailable } from './failures.ts';
 import type { OpenDraft } from './open-draft.ts';
-import { readWhole } from './pool-tasks.ts';
 import type { WorkspaceBody, WorkspaceReply } from './protocol.ts';
 import { sealedFor } from './review.ts';
 import { sideOf, withSide, type SideSource } from './sides.ts';
@@ -72,6 +71,8 @@ function sealPiece(recipientKey: string, piece: Buffer, offset: number, totalByt
 const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');
 
 type Shown = WorkspaceReply<'workspace.difference'>;
+/** A larger side is not compared, bytes. */
+const COMPARE_LIMIT_BYTES = 2_097_152;
 /** The terminal waits this long for one change, ms. */
 const LOCAL_MS = 20_000;
 

@@ -3,9 +3,9 @@
  * closed by the main thread, except those of a search. A task answers a failure as a value, since an error that crosses
  * threads loses its kind.
  */
-import { readSync, writeSync } from 'node:fs';
+import { writeSync } from 'node:fs';
 
-import { digestDescriptor, type FileDigest } from '../files/digest.ts';
+import { digestDescriptor, readWhole, type FileDigest } from '../files/digest.ts';
 import type { OperationFailure, OperationSuccess } from '../protocol/operations.ts';
 import { compareTexts, type Compared, type CompareTask } from './comparing.ts';
 import { Ending, type EndingMark } from './ending.ts';
@@ -52,18 +52,6 @@ export function patch(task: {
 }): Answer<Patched> {
   const end = new Ending(task.ending);
   return answer(() => patchBytes(readWhole(task.descriptor, task.bytes), task.edits, () => end.check()));
-}
-
-/** Reads an open file of known size from its beginning; shorter when the file became shorter. */
-export function readWhole(descriptor: number, bytes: number): Buffer {
-  const memory = Buffer.allocUnsafe(bytes);
-  let done = 0;
-  while (done < bytes) {
-    const count = readSync(descriptor, memory, done, bytes - done, done);
-    if (count === 0) break;
-    done += count;
-  }
-  return memory.subarray(0, done);
 }
 
 /** Searches names or contents below a folder. */

@@ -1,11 +1,10 @@
 /* file.read and file.search. */
 import { readSync } from 'node:fs';
 
-import { parsePath, pathTextOf, WalkRefused } from '../files/walk.ts';
+import { joinNames, parsePath, pathTextOf, WalkRefused, type PathNames } from '../files/walk.ts';
 import type { OperationArguments, OperationSuccess } from '../protocol/operations.ts';
 import { reading, withFile, type Call } from './call.ts';
 import { nothingThere } from './failures.ts';
-import { startOf } from './searching.ts';
 
 /** Encoded content beyond this is sent as base64, which has no escapes; bytes. */
 const ENCODED_LIMIT_BYTES = 360_000;
@@ -97,4 +96,9 @@ export function searchFiles(
       }),
     );
   });
+}
+
+/** The start of a search as it crosses to the pool; empty for the root. */
+function startOf(names: PathNames): Uint8Array {
+  return names.length === 0 ? new Uint8Array() : Uint8Array.from(joinNames(names));
 }

@@ -10,7 +10,7 @@ import { closeSync, readSync } from 'node:fs';
 import { RE2JS, RE2JSException } from 're2js';
 
 import type { Overlay } from './view.ts';
-import { joinNames, openListed, pathTextOf, splitPath, type EntryKind, type PathNames } from '../files/walk.ts';
+import { openListed, pathTextOf, splitPath, type EntryKind, type PathNames } from '../files/walk.ts';
 import type { OperationArguments, OperationSuccess } from '../protocol/operations.ts';
 import { toPathText } from '../protocol/path-text.ts';
 import { Ending, monotonicMs, type EndingMark } from './ending.ts';
@@ -250,9 +250,4 @@ export function searchBelow(task: SearchTask): Found {
   if (place.of !== 'nothing') search.visit(names, place.kind);
   const { matches, filesSearched, bytesSearched, stopped } = search;
   return { success: true, matches, filesSearched, bytesSearched, stopped };
-}
-
-/** The start of a search as it crosses to the pool; empty for the root. */
-export function startOf(names: PathNames): Uint8Array {
-  return names.length === 0 ? new Uint8Array() : Uint8Array.from(joinNames(names));
 }

@@ -1,13 +1,12 @@
 /* file.delete, file.rename and file.mkdir: changes of names, which name every file and folder that they touch. */
 import { parsePath, pathTextOf, type PathNames } from '../files/walk.ts';
-import { digestBytes, type FileDigest } from '../files/digest.ts';
+import { digestBytes, type FileDigest, readWhole } from '../files/digest.ts';
 import type { Now, Step } from '../files/draft-index.ts';
 import type { OperationArguments, OperationSuccess } from '../protocol/operations.ts';
 import { assertMayChange, baseAt, changing, notChangeable, step, withFile, type Call } from './call.ts';
 import { INLINE_LIMIT_BYTES } from './digests.ts';
 import { denied, nothingThere, OperationFailed } from './failures.ts';
 import { DRAFT_LIMITS, writeAll, type OpenDraft } from './open-draft.ts';
-import { readWhole } from './pool-tasks.ts';
 import { keyOf, type Place, type View } from './view.ts';
 import { applyWith, parentSteps } from './write.ts';
 

@@ -1,6 +1,6 @@
 /* file.write, file.append, file.patch and file.chmod: changes of one file. */
 import { parsePath, pathTextOf, WalkRefused, type PathNames } from '../files/walk.ts';
-import { digestBytes } from '../files/digest.ts';
+import { digestBytes, readWhole } from '../files/digest.ts';
 import type { Base, Step } from '../files/draft-index.ts';
 import type { OperationArguments, OperationSuccess } from '../protocol/operations.ts';
 import { assertMayChange, baseAt, changing, notChangeable, step, withFile, type Call, type Changing } from './call.ts';
@@ -8,7 +8,6 @@ import { INLINE_LIMIT_BYTES } from './digests.ts';
 import { denied, nothingThere, OperationFailed, unavailable } from './failures.ts';
 import { writeAll, type OpenDraft } from './open-draft.ts';
 import { patchBytes } from './patching.ts';
-import { readWhole } from './pool-tasks.ts';
 import type { Place, View } from './view.ts';
 
 const NEW_FILE_MODE = 0o644;
