@@ -69,7 +69,7 @@ export class PromoteHandlers {
   readonly #tell: (phase: Phase, done: number, total: number) => void;
   #isCancelled = false;
   #running: Promise<unknown> = Promise.resolve();
-  #isLocked = false;
+  #locks: readonly number[] = [];
 
   constructor(given: Given, bootId: string, tell: (phase: Phase, done: number, total: number) => void) {
     this.#given = given;
@@ -90,7 +90,7 @@ export class PromoteHandlers {
 
   /** Does what a person decided about a journal that recovery left. */
   repair({ choice }: PromoteBody<'promote.repair'>): PromoteReply<'promote.repair'> {
-    if (!this.#isLocked) throw unsettled();
+    if (this.#locks.length === 0) throw unsettled();
     return repair(this.#given, choice);
   }
 
@@ -107,14 +107,16 @@ export class PromoteHandlers {
     return {};
   }
 
-  /** Resolves when nothing is under way any more; an apply goes back first if it still can. */
+  /** Resolves when nothing is under way any more, with the locks let go; an apply goes back first if it still can. */
   async end(): Promise<void> {
     this.#isCancelled = true;
     await this.#running;
+    for (const descriptor of this.#locks) closeSync(descriptor);
+    this.#locks = [];
   }
 
   async #apply(body: PromoteBody<'promote.apply'>): Promise<PromoteReply<'promote.apply'>> {
-    if (!this.#isLocked || !this.#isSettled()) throw unsettled();
+    if (this.#locks.length === 0 || !this.#isSettled()) throw unsettled();
     const pin = this.#pin();
     try {
       const approved = this.#approve(body, pin);
@@ -213,7 +215,7 @@ export class PromoteHandlers {
    * is opened anew: a lock belongs to an open file, and the inherited one is shared with whoever passed it.
    */
   #lock(): void {
-    if (this.#isLocked) return;
+    if (this.#locks.length > 0) return;
     const { own, root } = this.#given;
     const flags = constants.O_RDONLY | constants.O_DIRECTORY;
     const locks = [lockFile(own), openat2(root, Buffer.from('.'), { flags, resolve: RESOLVE_STRICT })];
@@ -221,7 +223,7 @@ export class PromoteHandlers {
       for (const descriptor of locks) closeSync(descriptor);
       throw new PromoteRefused('BUSY', 'another promotion works on this workspace; it must end first');
     }
-    this.#isLocked = true;
+    this.#locks = locks;
   }
 }
 

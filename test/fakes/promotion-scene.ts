@@ -49,7 +49,7 @@ export interface Running {
 }
 
 /** Deadline of the daemon's end in tests. */
-export const asking = { withinMs: 15_000 };
+export const asking = { withinMs: 45_000 };
 
 const hex = (digits: number, fill: string): string => fill.repeat(digits).slice(0, digits);
 const RUN = runIdSchema.parse(`run_${hex(32, 'a')}`);

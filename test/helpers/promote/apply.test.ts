@@ -8,7 +8,7 @@ import type { RealInstallation } from '../../fakes/real-row.ts';
 import { asking, PromotionScene, timeless } from '../../fakes/promotion-scene.ts';
 
 describe('an approved draft is applied', function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let installation: RealInstallation;
   let scene: PromotionScene;
 

@@ -14,7 +14,7 @@ const codeOf = (reply: PromoteReply<'promote.apply'>): string => ('code' in repl
 const rawKey = (key: KeyObject): Buffer => Buffer.from(key.export({ format: 'der', type: 'spki' }).subarray(-32));
 
 describe('what the machine itself must confirm', function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let installation: RealInstallation;
   let scene: PromotionScene;
 

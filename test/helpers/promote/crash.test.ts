@@ -10,8 +10,8 @@ import { twelveEntries } from '../../fakes/twelve-entries.ts';
 import { skipBecause } from '../../skip.ts';
 
 /** Kills of the apply and of the recovery that are tried here; the whole matrix is a campaign. */
-const APPLY_KILLS = 20;
-const RECOVERY_KILLS = 10;
+const APPLY_KILLS = 14;
+const RECOVERY_KILLS = 6;
 
 /** A small generator of numbers below one, so that a seed gives the same sample everywhere (mulberry32). */
 function random(seed: number): () => number {
@@ -42,7 +42,7 @@ async function killedAt(scene: PromotionScene, running: Running, call: Call): Pr
 }
 
 describe('promote is killed', function () {
-  this.timeout(120_000);
+  this.timeout(180_000);
   const seed = Number(process.env['NESSIE_TEST_SEED'] ?? Date.now() % 1_000_000);
   let installation: RealInstallation;
   let calls: readonly Call[];

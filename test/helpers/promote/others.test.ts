@@ -15,7 +15,7 @@ import { skipBecause } from '../../skip.ts';
 
 /** Resolves with the first progress of a phase. */
 async function reached(running: Running, phase: string): Promise<void> {
-  const deadline = Date.now() + 10_000;
+  const deadline = Date.now() + 60_000;
   while (!running.progress.some(({ body }) => body.phase === phase)) {
     if (Date.now() > deadline) throw new Error(`${phase} was not reached`);
     await new Promise((resolve) => void setImmediate(resolve));
@@ -30,7 +30,7 @@ const many = (count: number): Record<string, Wanted> =>
   );
 
 describe('others work in the tree during a promotion', function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let installation: RealInstallation;
   let scene: PromotionScene;
 

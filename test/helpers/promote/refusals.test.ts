@@ -18,7 +18,7 @@ const codeOf = (reply: PromoteReply<'promote.apply'>): string =>
   reply.outcome === 'promoted' ? 'promoted' : `${reply.outcome} ${reply.code}`;
 
 describe('a promotion is refused, with nothing changed', function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let installation: RealInstallation;
   let scene: PromotionScene;
 
