@@ -105,6 +105,8 @@ function agentCalls(client: Client) {
   return {
     agents: () => client.get<Answers.AgentsAnswer>(`${api}/agents`),
     makeAgent: (name: string) => client.send<{ readonly agent: Id }>('POST', `${api}/agents`, { name }),
+    setTools: (agent: Id, operations: readonly string[]) =>
+      client.send<Done>('PUT', `${api}/agents/${agent}/tools`, { operations }),
     endAgent: (agent: Id) => client.send<Done>('POST', `${api}/agents/${agent}/end`),
     issueToken: (agent: Id, wish: { readonly project: Id; readonly mayOpenRuns: boolean }) =>
       client.send<Answers.IssuedToken>('POST', `${api}/agents/${agent}/tokens`, wish),

@@ -112,11 +112,11 @@ function AtTheMachine({ pairing, onDone }: { pairing: ShownPairing; onDone: (() 
   );
 }
 
-function Paired({ pairing: { executor, machineName } }: { readonly pairing: ShownPairing }) {
+function Paired({ pairing: { executor, label, machineName } }: { readonly pairing: ShownPairing }) {
   const { say } = usePage();
   return (
     <div class="stack">
-      <Notice tone="done" title={say('pairing.confirmed', { name: machineName ?? '' })}>
+      <Notice tone="done" title={say('pairing.confirmed', { name: label ?? machineName ?? '' })}>
         <p>{say('pairing.confirmed.text')}</p>
       </Notice>
       {executor !== null && (

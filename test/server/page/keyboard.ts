@@ -38,7 +38,7 @@ export class Keyboard {
         name,
         role: at.getAttribute('role') ?? at.tagName.toLowerCase(),
         ring: at.tagName === 'H1' || (outlineStyle !== 'none' && Number.parseFloat(outlineWidth) >= 2),
-        inView: bottom > 0 && top < innerHeight && right > 0 && left < innerWidth,
+        inView: bottom > 0 && top < innerHeight && left > -2 && right < innerWidth + 2,
       };
     });
   }
