@@ -97,6 +97,7 @@ describe('the command line', function () {
         ['--whole-home'],
         ['--machine-name', 'box'],
         ['--no-qr'],
+        ['--replace'],
         ['--request', `req_${'a'.repeat(32)}`, '--challenge', Buffer.alloc(32).toString('base64url')],
       ];
       const { out: help } = await cli.run(['pair', '--help']);
