@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { ExecutorId } from '../../helpers/protocol/ids.ts';
 import type { Reader, Writer } from '../store/store.ts';
 import { nothingRemembered, remember } from './rules.ts';
@@ -13,18 +14,33 @@ export async function findRemembered(reader: Reader, executor: ExecutorId): Prom
   return row ? { ...row, ledgerHead: row.ledgerHead.toString('hex') } : nothingRemembered;
 }
 
-/** Remembers a further statement in the transaction that takes it. */
+/** Remembers further statements, the highest of each number, in the transaction that takes them: one statement of SQL. */
 export async function rememberStated(
   tx: Writer,
   executor: ExecutorId,
-  stated: { readonly guard: number; readonly ledgerCount?: number; readonly ledgerHead?: Uint8Array },
+  ...statements: readonly {
+    readonly guard: number;
+    readonly ledgerCount?: number;
+    readonly ledgerHead?: Uint8Array;
+  }[]
 ): Promise<void> {
-  const before = await findRemembered(tx, executor);
-  const { ledgerHead, ...rest } = stated;
-  const after = remember(before, ledgerHead ? { ...rest, ledgerHead: Buffer.from(ledgerHead).toString('hex') } : rest);
-  const row = { ...after, ledgerHead: Buffer.from(after.ledgerHead, 'hex') };
-  await ensureChannel(tx, executor);
-  await tx.updateTable('channels').set(row).where('executor', '=', executor).execute();
+  const stated = statements.reduce(
+    (known, { ledgerHead, ...rest }) =>
+      remember(known, ledgerHead ? { ...rest, ledgerHead: Buffer.from(ledgerHead).toString('hex') } : rest),
+    nothingRemembered,
+  );
+  const row = { ...stated, ledgerHead: Buffer.from(stated.ledgerHead, 'hex') };
+  await tx
+    .insertInto('channels')
+    .values({ executor, ...row, fence: 0, approval: 0 })
+    .onConflict((conflict) =>
+      conflict.column('executor').doUpdateSet({
+        guard: sql`case when excluded."guard" > "channels"."guard" then excluded."guard" else "channels"."guard" end`,
+        ledgerHead: sql`case when excluded."ledgerCount" > "channels"."ledgerCount" then excluded."ledgerHead" else "channels"."ledgerHead" end`,
+        ledgerCount: sql`case when excluded."ledgerCount" > "channels"."ledgerCount" then excluded."ledgerCount" else "channels"."ledgerCount" end`,
+      }),
+    )
+    .execute();
 }
 
 /** Counts one of an executor's numbers on and returns it; the first is 1. */

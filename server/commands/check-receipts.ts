@@ -4,12 +4,14 @@ import type { Statement } from '../../helpers/protocol/statements.ts';
 import { ChannelRefused } from '../channel/refused.ts';
 import type { Proved } from '../channel/session.ts';
 import type { ReceiptFrame } from '../protocol.ts';
-import type { JudgedResult } from './result.ts';
 import type { CheckedReceipt } from './rules.ts';
 import type { CommandRow } from './store.ts';
 
 /** One receipt whose signature, machine, command, connection and envelope were checked; its links are not judged yet. */
-export type OpenedReceipt = CheckedReceipt & {
+export type OpenedReceipt = (
+  | Exclude<CheckedReceipt, { readonly type: 'machine.result' }>
+  | (Extract<CheckedReceipt, { readonly type: 'machine.result' }> & { readonly resultDigest: Uint8Array })
+) & {
   readonly signed: Signed;
   /** Digest of the statement, 32 bytes. */
   readonly bytes: Buffer;
@@ -22,12 +24,7 @@ export type OpenedReceipt = CheckedReceipt & {
 };
 
 /** Checks each receipt of a frame against the command that it names. Throws ChannelRefused RECEIPT_INVALID or RECEIPT_FOREIGN. */
-export function openReceipts(
-  from: Proved,
-  row: CommandRow,
-  frame: ReceiptFrame,
-  judged: JudgedResult | undefined,
-): OpenedReceipt[] {
+export function openReceipts(from: Proved, row: CommandRow, frame: ReceiptFrame): OpenedReceipt[] {
   // Written by server/commands/store.ts alone; the envelope's digest stands there since the lease.
   const { context } = JSON.parse(row.stored) as { context: { envelopeDigest: string | null } };
   return frame.receipts.map(({ type, signed }) => {
@@ -46,9 +43,8 @@ export function openReceipts(
     };
     const { guard } = statement;
     if ('resultDigest' in statement) {
-      const { outcome, ledgerCount, ledgerHead } = statement;
-      const code = judged?.acceptable ? judged.code : null;
-      return { ...common, type: 'machine.result', outcome, code, stated: { guard, ledgerCount, ledgerHead } };
+      const { outcome, resultDigest, ledgerCount, ledgerHead } = statement;
+      return { ...common, type: 'machine.result', outcome, resultDigest, stated: { guard, ledgerCount, ledgerHead } };
     }
     if ('code' in statement) return { ...common, type: 'machine.refused', code: statement.code, stated: { guard } };
     return { ...common, type: type === 'machine.started' ? type : 'machine.accepted', stated: { guard } };

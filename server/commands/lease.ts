@@ -114,17 +114,17 @@ export async function leaseOne(
 
 /** Everything that must hold at this moment; undefined when it does, else the code of what does not. */
 async function gate(work: Work, tx: Writer, { row, person, project }: Waiting): Promise<string | undefined> {
-  const run = await tx.selectFrom('runs').select('state').where('id', '=', row.run).executeTakeFirst();
-  const ownEnd = row.agent === null;
-  if (run === undefined || (run.state !== 'active' && !ownEnd)) return 'RUN_ENDED';
-  const binding = await tx
+  const bound = await tx
     .selectFrom('bindings')
-    .select(['run', 'operation', 'executor'])
-    .where('id', '=', row.binding)
+    .innerJoin('runs', 'runs.id', 'bindings.run')
+    .select(['bindings.run', 'bindings.operation', 'bindings.executor', 'runs.state'])
+    .where('bindings.id', '=', row.binding)
     .executeTakeFirst();
-  if (binding?.run !== row.run || binding.operation !== row.operation || binding.executor !== row.executor) {
+  if (bound?.run !== row.run || bound.operation !== row.operation || bound.executor !== row.executor) {
     return 'BINDING_INVALID';
   }
+  // What a person does alone with a run's machine may follow the end of the run.
+  if (bound.state !== 'active' && row.agent !== null) return 'RUN_ENDED';
   const { executor, operation } = row;
   const agent = row.agent ?? undefined;
   const answer = await resolve(work, tx, { person, agent, operation, executor, origin: { project } });

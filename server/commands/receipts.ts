@@ -41,8 +41,8 @@ export async function takeReceipts(work: Work, from: Proved, frame: ReceiptFrame
   const row = await findCommand(work.store.read, frame.command);
   if (row === undefined || row.executor !== from.executor) throw foreign('no command of this machine has this id');
   if (row.epoch === null) throw foreign('this command was never given to a machine');
-  const judged = judge(row, frame, from);
-  const receipts = openReceipts(from, row, frame, judged);
+  const receipts = openReceipts(from, row, frame);
+  const judged = judge(row, frame, receipts);
   const acknowledged = await countersign(work, from, receipts.at(-1), judged);
   const taking = { from, frame, receipts, judged, acknowledged };
   const taken = await work.store.write((tx) => take(work, tx, taking));
@@ -50,15 +50,18 @@ export async function takeReceipts(work: Work, from: Proved, frame: ReceiptFrame
   return taken.answer ? { acknowledged: taken.answer } : {};
 }
 
-function judge(row: CommandRow, frame: ReceiptFrame, from: Proved): JudgedResult | undefined {
-  const ending = frame.receipts.find(({ type }) => type === 'machine.result');
-  if (!ending) return undefined;
-  if (!frame.result) throw invalid('a result receipt travels with its result');
-  const statement = from.open('machine.result', ending.signed);
-  if (!statement || Buffer.compare(statement.statement.resultDigest, sha256(frame.result)) !== 0) {
+function judge(
+  row: CommandRow,
+  { result }: ReceiptFrame,
+  receipts: readonly OpenedReceipt[],
+): JudgedResult | undefined {
+  const ending = receipts.find((receipt) => receipt.type === 'machine.result');
+  if (ending?.type !== 'machine.result') return undefined;
+  if (!result) throw invalid('a result receipt travels with its result');
+  if (Buffer.compare(ending.resultDigest, sha256(result)) !== 0) {
     throw invalid('result is not the one that its receipt was signed for');
   }
-  return judgeResult(row.operation, statement.statement.outcome, frame.result);
+  return judgeResult(row.operation, ending.outcome, result);
 }
 
 async function countersign(
@@ -96,7 +99,7 @@ async function take(work: Work, tx: Writer, taking: Taking): Promise<Taken> {
   if (!late && before.epoch !== from.epoch) {
     throw new ChannelRefused('CONNECTION_FENCED', 'an earlier connection was given this command; its chain is late');
   }
-  const after = late ? takeLate(before, chain, fresh) : takeLinks(before, fresh, taking);
+  const after = late ? takeLate(before, chain, fresh, taking) : takeLinks(before, fresh, taking);
   if (!after) return { answer: undefined, row: undefined, result: undefined };
   return store(work, tx, { ...taking, receipts: fresh }, before, after, chain);
 }
@@ -124,7 +127,7 @@ async function store(
     const until = deleteAt(clock.now(), keptMs);
     await keepPayload(tx, keys, { command: row.id, direction: 'result', bytes: frame.result, deleteAt: until });
   }
-  for (const { stated } of receipts) await rememberStated(tx, from.executor, stated);
+  await rememberStated(tx, from.executor, ...receipts.map(({ stated }) => stated));
   if (from.isDue(clock.now())) await touchExecutor(tx, from.executor, clock.now());
   return { answer: acknowledged, row, result: value };
 }
@@ -132,9 +135,10 @@ async function store(
 /** Within its connection each receipt is one step. */
 function takeLinks(before: CommandRow, fresh: readonly OpenedReceipt[], { from, judged }: Taking): CommandRow {
   const unacceptable = judged?.acceptable === false ? judged.code : null;
+  const failure = judged?.acceptable ? judged.code : null;
   let row = before;
   for (const receipt of fresh) {
-    const stepped = stepRow(row, eventOf(receipt, { state: row.state, epoch: from.epoch, unacceptable }));
+    const stepped = stepRow(row, eventOf(receipt, { state: row.state, epoch: from.epoch, unacceptable, failure }));
     if (!stepped.ok) {
       if (stepped.code === 'CONNECTION_FENCED') throw new ChannelRefused('CONNECTION_FENCED', 'of another connection');
       throw outOfOrder(`${receipt.type} cannot follow here`);
@@ -149,9 +153,10 @@ function takeLate(
   before: CommandRow,
   chain: readonly ReceiptRow[],
   fresh: readonly OpenedReceipt[],
+  { judged }: Taking,
 ): CommandRow | undefined {
   const last = fresh.at(-1);
-  const end = last && lateEnding(last);
+  const end = last && lateEnding(last, judged?.acceptable ? judged.code : null);
   if (!last || !end) return undefined;
   const leased = chain.find(({ type }) => type === 'control.leased');
   const accepted =

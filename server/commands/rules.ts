@@ -55,7 +55,7 @@ export type CheckedReceipt = {
   readonly previous: string;
 } & (
   | { readonly type: 'machine.accepted' | 'machine.started' }
-  | { readonly type: 'machine.result'; readonly outcome: Outcome; readonly code: string | null }
+  | { readonly type: 'machine.result'; readonly outcome: Outcome }
   | { readonly type: 'machine.refused'; readonly code: string }
 );
 
@@ -72,10 +72,12 @@ export interface Judging {
   readonly epoch: number;
   /** Why its result cannot be taken, null where it can. */
   readonly unacceptable: string | null;
+  /** Code of the failure that its result states, null where it states none. */
+  readonly failure: string | null;
 }
 
 /** The event of one receipt within its connection. */
-export function eventOf(receipt: CheckedReceipt, { state, epoch, unacceptable }: Judging): CommandEvent {
+export function eventOf(receipt: CheckedReceipt, { state, epoch, unacceptable, failure: code }: Judging): CommandEvent {
   const link = { epoch, previousDigest: receipt.previous };
   const receiptDigest = receipt.digest;
   switch (receipt.type) {
@@ -89,7 +91,7 @@ export function eventOf(receipt: CheckedReceipt, { state, epoch, unacceptable }:
       return { type: 'receipt.not-started', ending: { outcome, code: receipt.code, receiptDigest }, ...link };
     }
     case 'machine.result': {
-      const { outcome, code } = receipt;
+      const { outcome } = receipt;
       const started = state === 'started' || state === 'cancelling.started';
       if (!started && outcome !== 'succeeded' && outcome !== 'failed') {
         return { type: 'receipt.not-started', ending: { outcome, code, receiptDigest }, ...link };
@@ -106,8 +108,9 @@ export function eventOf(receipt: CheckedReceipt, { state, epoch, unacceptable }:
 /** How a chain ends that arrives after the outcome was unknown; undefined where its last receipt ends nothing. */
 export function lateEnding(
   receipt: CheckedReceipt,
+  failure: string | null,
 ): { readonly outcome: KnownOutcome; readonly code: string | null } | undefined {
-  if (receipt.type === 'machine.result') return { outcome: receipt.outcome, code: receipt.code };
+  if (receipt.type === 'machine.result') return { outcome: receipt.outcome, code: failure };
   if (receipt.type === 'machine.refused') return { outcome: refusedOutcome(receipt.code), code: receipt.code };
   return undefined;
 }
