@@ -11,7 +11,7 @@ const CHROMIUM = '/usr/bin/chromium';
 const top = path.resolve(import.meta.dirname, '..', '..');
 
 if (fs.existsSync(CHROMIUM)) {
-  const script = path.join(top, 'test', 'server', 'page', 'screenshots.ts');
+  const script = path.join(top, 'test', 'fixtures', 'page-screenshots.ts');
   const child = spawn(process.execPath, ['--import', 'tsx', script, path.join(top, 'docs', 'images')], {
     cwd: top,
     stdio: ['ignore', 'inherit', 'inherit'],
