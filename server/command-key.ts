@@ -3,7 +3,7 @@
  * run, started confined through launch. This process sends it typed fields and gets signatures back.
  */
 import { constants } from 'node:fs';
-import { chmod, chown, mkdir, open } from 'node:fs/promises';
+import { chmod, chown, lchown, mkdir, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { connectKeyStore, signStatements } from '../actors/key-store.ts';
@@ -153,7 +153,11 @@ class Keeper {
 async function openKeyFolder(folder: string, user: { readonly uid: number; readonly gid: number } | undefined) {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   await chmod(folder, 0o700);
-  if (user !== undefined) await chown(folder, user.uid, user.gid);
+  if (user !== undefined) {
+    // A folder that came out of a backup belongs to whoever copied it.
+    for (const name of await readdir(folder)) await lchown(join(folder, name), user.uid, user.gid);
+    await chown(folder, user.uid, user.gid);
+  }
   return open(folder, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
 }
 

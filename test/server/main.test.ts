@@ -96,7 +96,7 @@ describe('server process', function () {
     await until('the listening line', () => server.said.out.includes('\n') || server.child.exitCode !== null, 30_000);
     return server;
   };
-  const first = [
+  const owner = [
     '--organisation',
     'Loch',
     '--team',
@@ -168,16 +168,16 @@ describe('server process', function () {
     );
     const reopened =
       again[0] === undefined ? undefined : openStatement('control.leased', admitKey(key.publicKey), again[0]);
-    assert.ok(Number(reopened?.statement.guard) > Number(opened?.statement.guard));
+    assert.ok((reopened?.statement.guard ?? 0) > (opened?.statement.guard ?? 0));
     await key.stop();
   });
 
   it('beside a running server: the owner is made, links are given, a lost password is taken away', async () => {
     const { said } = await serve();
     const { listening } = JSON.parse(said.out);
-    const made = await run('set-up', ...first);
+    const made = await run('set-up', ...owner);
     assert.match(made.lines[0].address, /#sign-in=/);
-    assert.equal((await run('set-up', ...first)).code, 1);
+    assert.equal((await run('set-up', ...owner)).code, 1);
     const enter = async (address: string) =>
       (
         await fetch(`${listening}/api/page/sign-in-by-link`, {
@@ -195,7 +195,7 @@ describe('server process', function () {
   });
 
   it('check and audit verify name what is wrong, and a backup holds everything', async () => {
-    await run('set-up', ...first);
+    await run('set-up', ...owner);
     await run('sign-in-link', 'ness');
     assert.equal((await run('check')).code, 0);
     const copy = join(folder, 'copy');
@@ -214,6 +214,27 @@ describe('server process', function () {
     assert.equal(checked.lines.find((line) => line.check === 'audit').ok, false);
     await chmod(join(folder, 'data'), 0o755);
     assert.equal((await run('audit', 'verify')).code, 1);
+  });
+
+  it('a server that starts from a backup is the same control plane: same key, same people', async () => {
+    const first = await serve();
+    const { listening } = JSON.parse(first.said.out);
+    await run('set-up', ...owner);
+    const fingerprint = async () => {
+      const answer = await fetch(`${listening}/api/page/session`);
+      const { server, isSetUp } = await answer.json();
+      return { key: server.commandKeyFingerprint, isSetUp };
+    };
+    const before = await fingerprint();
+    assert.equal(before.isSetUp, true);
+    const copy = join(folder, 'copy');
+    assert.equal((await run('backup', copy)).code, 0);
+    first.child.kill('SIGTERM');
+    await once(first.child, 'close');
+    await writeFile(config, JSON.stringify({ listen: { port }, publicOrigin: listening, dataFolder: copy }));
+    assert.equal((await run('check')).code, 0);
+    await serve();
+    assert.deepEqual(await fingerprint(), before);
   });
 
   it('what a person did wrong is one sentence with its exit code: no stack, no path', async () => {
