@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 
+import { workspaceBundle, type OperationKey } from '../../../helpers/protocol/operations.ts';
 import { Bench, newRun, sha256 } from './bench.ts';
 
 const edit = (oldText: string, newText: string): unknown => ({ oldText, newText });
@@ -44,11 +45,14 @@ describe('workspace operations', () => {
       assert.equal(entries[1]?.mode, '644');
     });
 
-    it('a draft shows in listings, and another run sees the original', async () => {
+    it('N-135 later reads and listings of the run see its draft, and another run sees the original', async () => {
       await bench.done('file.write', { path: 'src/new.ts', content: 'x' });
       await bench.done('file.delete', { path: 'src/main.ts' });
       assert.deepEqual(await bench.names('src'), ['deep', 'new.ts']);
+      assert.equal(await bench.text('src/new.ts'), 'x');
+      await bench.fails('WORKSPACE_UNAVAILABLE', 'file.read', { path: 'src/main.ts' });
       assert.deepEqual(await bench.names('src', { run: newRun() }), ['deep', 'main.ts']);
+      assert.equal(await bench.text('src/main.ts', { run: newRun() }), 'one\ntwo\nthree\n');
     });
 
     it('stat answers the same facts and the digest', async () => {
@@ -287,5 +291,50 @@ describe('workspace operations', () => {
       await bench.handlers['workspace.discard']({ run: bench.run });
     }
     assert.equal(openDescriptors(), was);
+  });
+
+  it('N-133 the tree digest of the real root is equal before and after every agent operation', async () => {
+    const digest = sha256('alpha\n');
+    const calls: readonly (readonly [OperationKey, unknown])[] = [
+      ['file.list', {}],
+      ['file.stat', { path: 'a.txt' }],
+      ['file.read', { path: 'a.txt' }],
+      ['file.search', { query: 'alpha' }],
+      ['file.patch', { path: 'a.txt', expectedSha256: digest, edits: [{ oldText: 'alpha', newText: 'ALPHA' }] }],
+      ['file.append', { path: 'a.txt', content: 'more' }],
+      ['file.write', { path: 'a.txt', content: 'other', overwrite: true }],
+      ['file.chmod', { path: 'run.sh', executable: true }],
+      ['file.mkdir', { path: 'made' }],
+      ['file.rename', { from: 'src', to: 'made/src' }],
+      ['file.delete', { path: 'made', recursive: true }],
+      ['workspace.review', {}],
+    ];
+    const served = workspaceBundle.filter((key) => key !== 'sandbox.stop').toSorted();
+    assert.deepEqual(calls.map(([operation]) => operation).toSorted(), served, 'no operation is left out');
+    for (const [operation, args] of calls) {
+      await bench.done(operation, args);
+      assert.equal(bench.treeDigest(), before, operation);
+    }
+  });
+
+  it('N-518 delete, rename, making a folder, appending and the executable bit work in the draft and show in review', async () => {
+    await bench.done('file.delete', { path: 'src/deep/leaf.txt' });
+    await bench.done('file.rename', { from: 'a.txt', to: 'A.txt' });
+    await bench.done('file.mkdir', { path: 'made' });
+    await bench.done('file.append', { path: 'src/main.ts', content: 'four\n' });
+    await bench.done('file.chmod', { path: 'run.sh', executable: true });
+    await bench.fails('WORKSPACE_DENIED', 'file.rename', { from: 'src', to: 'src/deep/src' });
+    const { changes } = await bench.done('workspace.review', {});
+    assert.deepEqual(
+      changes.map(({ path, kind, type, byteCount }) => [path, kind, type, byteCount]),
+      [
+        ['A.txt', 'created', 'file', 6],
+        ['a.txt', 'deleted', 'file', 6],
+        ['made', 'created', 'directory', 0],
+        ['run.sh', 'modified', 'file', 10],
+        ['src/deep/leaf.txt', 'deleted', 'file', 4],
+        ['src/main.ts', 'modified', 'file', 19],
+      ],
+    );
   });
 });
