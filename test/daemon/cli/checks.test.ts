@@ -13,7 +13,7 @@ type Finding = { readonly check: string; readonly result: string; readonly said:
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 
 describe('what an owner can check', function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let cli: CommandLine;
   let folder: string;
 

@@ -8,7 +8,7 @@ import { encode } from '../../../helpers/protocol/codec.ts';
 import { CommandLine } from '../../fixtures/command-line.ts';
 
 describe('the command line', function () {
-  this.timeout(90_000);
+  this.timeout(180_000);
   let cli: CommandLine;
 
   before(async () => {

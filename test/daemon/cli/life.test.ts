@@ -5,11 +5,14 @@ import path from 'node:path';
 
 import { isDaemonUp } from '../../../daemon/cli/owner-client.ts';
 import { placesIn } from '../../../daemon/cli/places.ts';
+import { until } from '../../../daemon/demo/children.ts';
 import type { Places } from '../../../daemon/cli/places.ts';
 import { FakeControlPlane } from '../../fakes/fake-control-plane.ts';
 import { CommandLine } from '../../fixtures/command-line.ts';
-import { until } from '../../fixtures/until.ts';
 import { skipBecause } from '../../skip.ts';
+
+/** Longest wait for a condition; long, because the machine may be busy with other things. */
+const PATIENCE_MS = 60_000;
 
 /** Lines of a log that carry a code; the supervisor's sentences about rows that end are timing, not detail. */
 function linesOf(log: string): { level: number; code: string }[] {
@@ -24,7 +27,7 @@ async function isOnline(cli: CommandLine, status: readonly string[]): Promise<tr
 }
 
 describe('the life of an executor at the command line', function () {
-  this.timeout(90_000);
+  this.timeout(180_000);
   let cli: CommandLine;
   let folder: string;
   let root: string;
@@ -124,8 +127,8 @@ describe('the life of an executor at the command line', function () {
       const { child, ran } = cli.start(here('daemon'));
       ended = ran;
       stop = () => void child.kill('SIGTERM');
-      await until('the daemon answers', async () => (await isDaemonUp(places.stateDir)) || undefined);
-      await until('it is online', () => isOnline(cli, here('status', '--json')));
+      await until('the daemon answers', PATIENCE_MS, async () => (await isDaemonUp(places.stateDir)) || undefined);
+      await until('it is online', PATIENCE_MS, () => isOnline(cli, here('status', '--json')));
       plane.confirmDescriptor();
     });
     after(async () => {
@@ -237,7 +240,11 @@ describe('the life of an executor at the command line', function () {
       assert.equal((await cli.run(here('policy', 'deny', 'file.delete'))).code, 0);
       const { child, ran } = cli.start(here('daemon'));
       try {
-        await until('the new revision arrived', () => (plane.descriptor?.revision ?? 0) > before.revision || undefined);
+        await until(
+          'the new revision arrived',
+          PATIENCE_MS,
+          () => (plane.descriptor?.revision ?? 0) > before.revision || undefined,
+        );
         assert.ok(!plane.descriptor?.operations.includes('file.delete'));
         const { out } = await cli.run(here('status', '--json'));
         const { executors } = JSON.parse(out) as {
@@ -264,7 +271,7 @@ describe('the life of an executor at the command line', function () {
       const logs = [];
       for (const environment of [{}, louder]) {
         const { child, ran } = cli.start(here('daemon'), environment);
-        await until('it is online', () => isOnline(cli, here('status', '--json')));
+        await until('it is online', PATIENCE_MS, () => isOnline(cli, here('status', '--json')));
         child.kill('SIGTERM');
         logs.push(linesOf((await ran).error));
       }

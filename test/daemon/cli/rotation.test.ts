@@ -9,14 +9,16 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { askDaemon, isDaemonUp } from '../../../daemon/cli/owner-client.ts';
 import { placesIn } from '../../../daemon/cli/places.ts';
 import { writeSetUp } from '../../../daemon/cli/set-up.ts';
-import { freePort, startServer, stopChild } from '../../../daemon/demo/children.ts';
+import { freePort, startServer, stopChild, until } from '../../../daemon/demo/children.ts';
 import type { RunningServer } from '../../../daemon/demo/children.ts';
 import { Person } from '../../../daemon/demo/person.ts';
 import { pair } from '../../../daemon/demo/settle.ts';
 import { attach, hasStrace } from '../../fakes/killer.ts';
 import { CommandLine } from '../../fixtures/command-line.ts';
-import { until } from '../../fixtures/until.ts';
 import { skipBecause } from '../../skip.ts';
+
+/** Longest wait for a condition; long, because the machine may be busy with other things. */
+const PATIENCE_MS = 60_000;
 
 function isRowOf(pid: number, row: string, parent: number): boolean {
   try {
@@ -31,7 +33,7 @@ function isRowOf(pid: number, row: string, parent: number): boolean {
 }
 
 describe('a rotation that is cut', function () {
-  this.timeout(180_000);
+  this.timeout(300_000);
   let cli: CommandLine;
   let server: RunningServer;
   let folder: string;
@@ -64,16 +66,16 @@ describe('a rotation that is cut', function () {
       stdio: 'ignore',
       env: { NESSIE_ALLOW_LOOPBACK_HTTP: '1' },
     });
-    await until('the daemon answers', async () => (await isDaemonUp(places().stateDir)) || undefined);
+    await until('the daemon answers', PATIENCE_MS, async () => (await isDaemonUp(places().stateDir)) || undefined);
   }
   async function end(): Promise<void> {
     const exited = new Promise((resolve) => supervisor.once('exit', resolve));
     supervisor.kill('SIGKILL');
     await exited;
-    await until('nothing answers', async () => !(await isDaemonUp(places().stateDir)) || undefined);
+    await until('nothing answers', PATIENCE_MS, async () => !(await isDaemonUp(places().stateDir)) || undefined);
   }
   const online = (): Promise<string> =>
-    until('the machine is online', async () => {
+    until('the machine is online', PATIENCE_MS, async () => {
       const { state, fingerprint } = await askDaemon(places().stateDir, 'daemon.status', {});
       return state === 'online' && fingerprint !== null ? fingerprint : undefined;
     });
@@ -115,7 +117,7 @@ describe('a rotation that is cut', function () {
   }
   async function goesOn(before: string, what: string): Promise<void> {
     const now = await online();
-    const next = await until('the key is rotated', () => rotate().catch(() => undefined));
+    const next = await until('the key is rotated', PATIENCE_MS, () => rotate().catch(() => undefined));
     assert.ok(next !== before && next !== now, what);
     assert.deepEqual(fs.readdirSync(path.join(places().stateDir, 'key-store')).toSorted(), ['guards', 'key'], what);
   }
