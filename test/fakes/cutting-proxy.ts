@@ -1,0 +1,113 @@
+/*
+ * A TCP proxy in front of a control plane that loses what a network can lose: it passes bytes until it is told to cut after so
+ * many, to swallow what one side says, or to end everything. It sees bytes only; what they mean is the test's knowledge.
+ */
+import { once } from 'node:events';
+import net from 'node:net';
+
+/** Which way bytes go: `up` from the machine to the control plane. */
+export type Way = 'up' | 'down';
+
+interface Pair {
+  readonly machine: net.Socket;
+  readonly plane: net.Socket;
+  readonly passed: Record<Way, number>;
+}
+
+/** One listening proxy. */
+export class CuttingProxy {
+  readonly #server: net.Server;
+  readonly #pairs = new Set<Pair>();
+  #cutAfter: number | undefined;
+  #isSwallowing = false;
+  /** Bytes that went up through connections made since `watch`. */
+  upBytes = 0;
+  /** How often a connection was cut by `cutAfterUp`. */
+  cuts = 0;
+  /** Is told every piece that goes up, before it is passed on. */
+  heardUp: (bytes: Buffer) => void = () => undefined;
+
+  /** `target` is asked at each connection, because a control plane may come back on another port. */
+  constructor(target: () => number) {
+    this.#server = net.createServer((machine) => this.#accept(machine, target()));
+  }
+
+  /** Listens on a loopback port and answers the origin. */
+  async listen(): Promise<string> {
+    this.#server.listen(0, '127.0.0.1');
+    await once(this.#server, 'listening');
+    // A server that listens on TCP has an address of this shape.
+    return `http://127.0.0.1:${(this.#server.address() as net.AddressInfo).port}`;
+  }
+
+  /** How many connections pass now. */
+  get connections(): number {
+    return this.#pairs.size;
+  }
+
+  /** Passes exactly `bytes` more bytes up, counted over all connections of now, then resets both sides. */
+  cutAfterUp(bytes: number): void {
+    this.#cutAfter = bytes;
+  }
+
+  /** Keeps back everything that the control plane says, until `cut` or `pass`. */
+  swallowDown(): void {
+    this.#isSwallowing = true;
+  }
+
+  /** Passes again what comes from now on; what was kept back is lost with its connection. */
+  pass(): void {
+    this.#isSwallowing = false;
+    this.#cutAfter = undefined;
+  }
+
+  /** Ends every connection of now, as a network that fails does. */
+  cut(): void {
+    for (const pair of this.#pairs) this.#end(pair);
+  }
+
+  async close(): Promise<void> {
+    this.cut();
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+
+  #accept(machine: net.Socket, port: number): void {
+    const plane = net.connect({ host: '127.0.0.1', port });
+    for (const socket of [machine, plane]) socket.setNoDelay(true);
+    const pair: Pair = { machine, plane, passed: { up: 0, down: 0 } };
+    this.#pairs.add(pair);
+    const end = (): void => this.#end(pair);
+    for (const socket of [machine, plane]) socket.on('error', end).on('close', end);
+    machine.on('data', (bytes: Buffer) => this.#up(pair, bytes));
+    plane.on('data', (bytes: Buffer) => {
+      if (!this.#isSwallowing) machine.write(bytes);
+    });
+  }
+
+  #up(pair: Pair, bytes: Buffer): void {
+    this.heardUp(bytes);
+    this.upBytes += bytes.length;
+    if (this.#cutAfter === undefined) {
+      pair.plane.write(bytes);
+      return;
+    }
+    const passing = bytes.subarray(0, this.#cutAfter);
+    this.#cutAfter -= passing.length;
+    if (this.#cutAfter > 0) {
+      pair.plane.write(passing);
+      return;
+    }
+    this.#cutAfter = undefined;
+    this.cuts += 1;
+    // The last bytes leave before the connection goes: else the cut would come earlier than the test said.
+    pair.plane.write(passing, () => this.#end(pair));
+    pair.machine.pause();
+  }
+
+  #end(pair: Pair): void {
+    if (!this.#pairs.delete(pair)) return;
+    pair.machine.resetAndDestroy();
+    pair.plane.destroy();
+  }
+}
