@@ -6,8 +6,6 @@
 export const CANDIDATE_MS = 300_000;
 /** Silence after which a run that an agent opened ends, in ms. */
 export const SILENCE_MS = 1_800_000;
-/** Most keys that a workspace run binds (N-046 as D-17 reads it). */
-export const BUNDLE_LIMIT = 32;
 
 /** Why a run ended. */
 export type RunEnd = 'stopped' | 'closed-by-client' | 'silent' | 'agent-ended' | 'access-lost';

@@ -69,7 +69,7 @@ export function localKey(): CommandKey & { readonly privateKey: KeyObject; asked
         guard += 1;
         // encodeStatement parses guard and fields with the schema of `type`.
         const statement = { ...fields, guard } as unknown as Statement<StatementType>;
-        return signPayload(privateKey, type, encodeStatement<StatementType>(type, statement as never));
+        return signPayload(privateKey, type, encodeStatement<StatementType>(type, statement));
       });
     },
   };

@@ -50,8 +50,7 @@ describe('model clients', () => {
       requestInit: { headers: { authorization: `Bearer ${token}` } },
       ...(sessionId === undefined ? {} : { sessionId }),
     });
-    // The SDK types an optional session id without `undefined`.
-    await client.connect(transport as Parameters<Client['connect']>[0]);
+    await client.connect(transport);
     clients.push(client);
     return { client, transport };
   };
