@@ -1,10 +1,12 @@
 import { createWords, type Catalogue, type Words } from './words.tsx';
 
 /** Languages beside English: one file of sentences each, loaded when it is wanted. */
-export const languages: Readonly<Record<string, () => Promise<{ readonly default: Partial<Catalogue> }>>> = {};
+export const languages: Readonly<Record<string, () => Promise<{ readonly default: Partial<Catalogue> }>>> = {
+  de: () => import('./messages/de.json', { with: { type: 'json' } }),
+};
 
 /** Name of each language in itself. */
-export const languageNames: Readonly<Record<string, string>> = { en: 'English' };
+export const languageNames: Readonly<Record<string, string>> = { en: 'English', de: 'Deutsch' };
 
 const CHOICE = 'language';
 
