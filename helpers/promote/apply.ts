@@ -14,7 +14,7 @@ import type { Begin, Facts, Folder, Staging, Step } from './journal-records.ts';
 import { placeStep } from './place.ts';
 import type { Planned } from './plan.ts';
 import { checkRoom, preflight, shapeOf } from './preflight.ts';
-import { needsPerson } from './recover.ts';
+import { needsPerson, tellCause } from './recover.ts';
 import { hasLeases, makeStage } from './stage.ts';
 import { discardStage, openStage } from './stage-end.ts';
 import type { Scene } from './stage-end.ts';
@@ -126,8 +126,9 @@ class Promotion {
     try {
       return goForward(this.#scene, this.#fileOf(journal), prepared, Date.now()).kept;
     } catch (error) {
-      if (needsPerson(error)) return [];
-      throw error;
+      if (!needsPerson(error)) throw error;
+      tellCause('cleaning', error);
+      return [];
     }
   }
 
@@ -149,6 +150,7 @@ class Promotion {
     const reason =
       error instanceof NativeError ? new Stopped('PROMOTION_IO_FAILURE', undefined, { cause: error }) : error;
     if (!(reason instanceof Stopped)) throw reason;
+    if (reason.code === 'PROMOTION_IO_FAILURE') tellCause('promotion', reason.cause);
     return { outcome: 'rolled-back', code: reason.code, path: reason.path, kept };
   }
 

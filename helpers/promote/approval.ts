@@ -7,7 +7,7 @@
  */
 import { timingSafeEqual } from 'node:crypto';
 import type { Manifest } from '../files/manifest.ts';
-import { admitKey } from '../protocol/signed.ts';
+import { admitKey, KeyRefused } from '../protocol/signed.ts';
 import type { AdmittedKey, Signed } from '../protocol/signed.ts';
 import { openStatement } from '../protocol/statements.ts';
 import type { Approval, Opened } from '../protocol/statements.ts';
@@ -39,11 +39,20 @@ export function commandKey(pin: OwnerPin, mark: Mark, rotation: PinRotation | un
   if (rotation === undefined) return { key, succession: undefined };
   const byOld = opened('control.rotation', key, rotation.current).statement;
   if (hex(byOld.oldPublicKey) !== current) throw new Stopped('PROMOTION_REJECTED');
-  const next = admitKey(byOld.newPublicKey);
+  const next = admitOffered(byOld.newPublicKey);
   opened('control.rotation', next, rotation.next);
   const samePayload = Buffer.from(rotation.current.payload).equals(rotation.next.payload);
   if (!samePayload) throw new Stopped('PROMOTION_REJECTED');
   return { key: next, succession: { oldKey: current, newKey: hex(next.bytes) } };
+}
+
+function admitOffered(publicKey: Uint8Array): AdmittedKey {
+  try {
+    return admitKey(publicKey);
+  } catch (cause) {
+    if (cause instanceof KeyRefused) throw new Stopped('PROMOTION_REJECTED', undefined, { cause });
+    throw cause;
+  }
 }
 
 /** What the checks of an approval compare with. `rootIdentity` is 64 hexadecimal digits, as recomputed here; `now` in ms since the Unix epoch. */

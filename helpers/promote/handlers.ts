@@ -2,43 +2,23 @@
  * The requests of promote in the only order that they may come: recover, then repair or one apply, and cancel at any time.
  */
 import { closeSync, constants } from 'node:fs';
-import { randomBytes } from 'node:crypto';
-import { rootIdentity } from '../files/root.ts';
-import type { FolderId } from '../files/root.ts';
-import { readDraft, manifestOf } from '../files/draft.ts';
-import { DraftDamaged } from '../files/draft-index.ts';
-import type { IndexState } from '../files/draft-index.ts';
-import { manifestBytes, manifestDigest } from '../files/manifest.ts';
-import type { Manifest } from '../files/manifest.ts';
 import { NativeError } from '../runtime/libc.ts';
 import { RESOLVE_STRICT, openat2 } from '../runtime/native-files.ts';
 import { tryLock } from '../runtime/native-locks.ts';
 import { apply } from './apply.ts';
-import type { Applied, Opening, Pace, Phase } from './apply.ts';
-import { checkConfirmation, checkManifest, commandKey, openApproval } from './approval.ts';
+import { approve } from './approve.ts';
+import type { Approved, Given } from './approve.ts';
+import type { Applied, Pace, Phase } from './apply.ts';
 import { CommitUncertain, findJournal } from './journal.ts';
-import { MarkDamaged, readMark, writeMark } from './mark.ts';
+import { MarkDamaged } from './mark.ts';
 import { createOwn, openOwn, UntrustedFile } from './own-folder.ts';
-import { readConfirmation, readPin } from './owner-folder.ts';
-import { planOf } from './plan.ts';
-import type { Planned } from './plan.ts';
-import type { OwnerConfirmation, OwnerPin, PromoteBody, PromoteRefusal, PromoteReply } from './protocol.ts';
-import { needsPerson, recover } from './recover.ts';
+import { readPin } from './owner-folder.ts';
+import type { OwnerPin, PromoteBody, PromoteRefusal, PromoteReply } from './protocol.ts';
+import { needsPerson, recover, tellCause } from './recover.ts';
+import { admitKey, KeyRefused } from '../protocol/signed.ts';
 import { repair } from './repair.ts';
-import { checkOpenRoot } from './root-check.ts';
 import { restingIds } from './resting-place.ts';
 import { Stopped } from './stop.ts';
-import { STAGE_PREFIX } from './tree.ts';
-
-/** Descriptors that promote is born with. */
-export interface Given {
-  readonly root: number;
-  readonly draft: number;
-  readonly own: number;
-  readonly owner: number;
-  /** Chains of further folders of the executor that no root may overlap. */
-  readonly forbidden: readonly (readonly FolderId[])[];
-}
 
 /** A request that is refused; `code` is one of the protocol's. */
 export class PromoteRefused extends Error {
@@ -49,13 +29,6 @@ export class PromoteRefused extends Error {
     super(sentence, options);
     this.code = code;
   }
-}
-
-/** An approved draft, ready to be applied. */
-interface Approved {
-  readonly opening: Opening;
-  readonly plan: readonly Planned[];
-  readonly digest: string;
 }
 
 /** How many steps are done before other requests are let in, unless time has passed. */
@@ -82,8 +55,9 @@ export class PromoteHandlers {
     try {
       this.#lock();
     } catch (error) {
-      if (needsPerson(error)) return { outcome: 'needs-attention', conflicts: [] };
-      throw error;
+      if (!needsPerson(error)) throw error;
+      tellCause('recovery', error);
+      return { outcome: 'needs-attention', conflicts: [] };
     }
     return recover(this.#given, { bootId: this.#bootId, now: Date.now() });
   }
@@ -91,7 +65,14 @@ export class PromoteHandlers {
   /** Does what a person decided about a journal that recovery left. */
   repair({ choice }: PromoteBody<'promote.repair'>): PromoteReply<'promote.repair'> {
     if (this.#locks.length === 0) throw unsettled();
-    return repair(this.#given, choice);
+    try {
+      return repair(this.#given, choice);
+    } catch (error) {
+      if (!needsPerson(error)) throw error;
+      tellCause('recovery', error);
+      const sentence = 'the journal cannot be restored from; choose `set-aside`, which leaves the tree as it is';
+      throw new PromoteRefused('RECOVERY_REQUIRED', sentence, { cause: error });
+    }
   }
 
   /** Applies an approved draft. */
@@ -119,13 +100,15 @@ export class PromoteHandlers {
     if (this.#locks.length === 0 || !this.#isSettled()) throw unsettled();
     const pin = this.#pin();
     try {
-      const approved = this.#approve(body, pin);
+      const approved = approve(this.#given, this.#bootId, body, pin);
       const applied = await apply(this.#given, this.#given.draft, approved.opening, approved.plan, this.#pace());
       return replyOf(applied, approved);
     } catch (error) {
       if (error instanceof Stopped) return { outcome: 'refused', code: error.code, ...named(error.path) };
-      if (error instanceof MarkDamaged || error instanceof UntrustedFile)
+      tellCause('promotion', error);
+      if (error instanceof MarkDamaged || error instanceof UntrustedFile) {
         return { outcome: 'refused', code: 'PROMOTION_JOURNAL_INVALID' };
+      }
       if (error instanceof CommitUncertain) return { outcome: 'refused', code: 'PROMOTION_RECOVERY_REQUIRED' };
       if (needsPerson(error)) return { outcome: 'refused', code: this.#codeOfBreak() };
       throw error;
@@ -151,44 +134,13 @@ export class PromoteHandlers {
     let pin: OwnerPin | undefined;
     try {
       pin = readPin(this.#given.owner);
+      if (pin !== undefined) admitKey(Buffer.from(pin.commandKey, 'hex'));
     } catch (cause) {
-      if (!(cause instanceof UntrustedFile || cause instanceof NativeError)) throw cause;
-      throw new PromoteRefused('PIN_INVALID', `the pin of this machine cannot be used: ${cause.message}`, { cause });
+      if (![UntrustedFile, NativeError, KeyRefused].some((kind) => cause instanceof kind)) throw cause;
+      throw new PromoteRefused('PIN_INVALID', `the pin of this machine cannot be used: ${messageOf(cause)}`, { cause });
     }
     if (pin === undefined) throw new PromoteRefused('PIN_INVALID', 'this machine has no pin; pair it first');
     return pin;
-  }
-
-  /** Everything before the first look at the person's files; the approval is used up when this returns. */
-  #approve({ approval: signed, pinRotation }: PromoteBody<'promote.apply'>, pin: OwnerPin): Approved {
-    const { root, draft, own, owner, forbidden } = this.#given;
-    checkOpenRoot(root, [draft, own, owner], forbidden);
-    const mark = readMark(own);
-    const { key, succession } = commandKey(pin, mark, pinRotation);
-    const identity = rootIdentity(root).toString('hex');
-    const now = Date.now();
-    const { statement, digest: approvalDigest } = openApproval(key, signed, { pin, mark, rootIdentity: identity, now });
-    const { manifest, digest, state } = rebuild(draft);
-    checkManifest(statement, manifest, digest);
-    checkConfirmation(pin, manifest, digest, confirmationIn(owner, digest));
-    const plan = planOf(manifest, state);
-    writeMark(own, {
-      sequence: statement.sequence,
-      used: [...mark.used, statement.promotion],
-      successions: succession === undefined ? mark.successions : [...mark.successions, succession],
-    });
-    const opening: Opening = {
-      promotion: statement.promotion,
-      executor: statement.executor,
-      run: statement.run,
-      manifestDigest: digest,
-      approvalDigest: approvalDigest.toString('hex'),
-      rootIdentity: identity,
-      bootId: this.#bootId,
-      stage: STAGE_PREFIX + randomBytes(16).toString('hex'),
-      at: now,
-    };
-    return { opening, plan, digest };
   }
 
   #pace(): Pace {
@@ -227,6 +179,10 @@ export class PromoteHandlers {
   }
 }
 
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : 'unknown';
+}
+
 function unsettled(): PromoteRefused {
   return new PromoteRefused('RECOVERY_REQUIRED', 'an earlier promotion is not settled; run `nessie-executor repair`');
 }
@@ -238,30 +194,6 @@ function lockFile(own: number): number {
     // Another process made it between the two looks.
     if (error instanceof NativeError && error.code === 'EEXIST') return openOwn(own, 'lock') ?? createOwn(own, 'lock');
     throw error;
-  }
-}
-
-/** A confirmation that cannot be believed is none. */
-function confirmationIn(owner: number, digest: string): OwnerConfirmation | undefined {
-  try {
-    return readConfirmation(owner, digest);
-  } catch (error) {
-    if (error instanceof UntrustedFile) return undefined;
-    throw error;
-  }
-}
-
-/** The manifest as the draft's own bytes give it now. Throws Stopped for a draft that cannot be read: it is not what was reviewed. */
-function rebuild(draft: number): { manifest: Manifest; digest: string; state: IndexState } {
-  try {
-    const state = readDraft(draft);
-    const manifest = manifestOf(state);
-    return { manifest, digest: manifestDigest(manifestBytes(manifest)), state };
-  } catch (cause) {
-    if (cause instanceof DraftDamaged || cause instanceof NativeError) {
-      throw new Stopped('PROMOTION_REVIEW_STALE', undefined, { cause });
-    }
-    throw cause;
   }
 }
 

@@ -33,6 +33,11 @@ export function needsPerson(error: unknown): boolean {
   return [JournalDamaged, UntrustedFile, NativeError, CodecError].some((kind) => error instanceof kind);
 }
 
+/** Writes to the log why a promotion or recovery broke: call and errno, or what is wrong with a file of ours; never a path of the person. */
+export function tellCause(what: 'promotion' | 'recovery' | 'cleaning', error: unknown): void {
+  if (error instanceof Error) process.stderr.write(`${what} broke: ${error.name}: ${error.message}\n`);
+}
+
 /** Settles the active journal, then what waited; what only a person can settle is told and left as it is. */
 export function recover(scene: Scene, moment: Moment): Recovered {
   try {
@@ -43,8 +48,9 @@ export function recover(scene: Scene, moment: Moment): Recovered {
     const attention = restingIds(scene.own, 'attention').length > 0;
     return { outcome: attention ? 'needs-attention' : active, conflicts: conflicts.slice(0, KEPT_LIMIT) };
   } catch (error) {
-    if (needsPerson(error)) return { outcome: 'needs-attention', conflicts: [] };
-    throw error;
+    if (!needsPerson(error)) throw error;
+    tellCause('recovery', error);
+    return { outcome: 'needs-attention', conflicts: [] };
   }
 }
 

@@ -1,0 +1,99 @@
+/*
+ * From a request to an approved plan: everything before the first look at the person's files. What is approved here has been
+ * noted as used, so it is approved once.
+ */
+import { randomBytes } from 'node:crypto';
+import { DraftDamaged } from '../files/draft-index.ts';
+import type { IndexState } from '../files/draft-index.ts';
+import { manifestOf, readDraft } from '../files/draft.ts';
+import { manifestBytes, manifestDigest } from '../files/manifest.ts';
+import type { Manifest } from '../files/manifest.ts';
+import { rootIdentity } from '../files/root.ts';
+import type { FolderId } from '../files/root.ts';
+import { NativeError } from '../runtime/libc.ts';
+import type { Opening } from './apply.ts';
+import { checkConfirmation, checkManifest, commandKey, openApproval } from './approval.ts';
+import { readMark, writeMark } from './mark.ts';
+import { UntrustedFile } from './own-folder.ts';
+import { readConfirmation } from './owner-folder.ts';
+import { planOf } from './plan.ts';
+import type { Planned } from './plan.ts';
+import type { OwnerConfirmation, OwnerPin, PromoteBody } from './protocol.ts';
+import { checkOpenRoot } from './root-check.ts';
+import { Stopped } from './stop.ts';
+import { STAGE_PREFIX } from './tree.ts';
+
+/** Descriptors that promote is born with. */
+export interface Given {
+  readonly root: number;
+  readonly draft: number;
+  readonly own: number;
+  readonly owner: number;
+  /** Chains of further folders of the executor that no root may overlap. */
+  readonly forbidden: readonly (readonly FolderId[])[];
+}
+
+/** An approved draft, ready to be applied; `digest` is its manifest's, 64 hexadecimal digits. */
+export interface Approved {
+  readonly opening: Opening;
+  readonly plan: readonly Planned[];
+  readonly digest: string;
+}
+
+/** Verifies an approval against pin, mark, root and draft, and uses it up. Throws Stopped, MarkDamaged, UntrustedFile, NativeError. */
+export function approve(given: Given, bootId: string, body: PromoteBody<'promote.apply'>, pin: OwnerPin): Approved {
+  const { root, draft, own, owner, forbidden } = given;
+  checkOpenRoot(root, [draft, own, owner], forbidden);
+  const mark = readMark(own);
+  const { key, succession } = commandKey(pin, mark, body.pinRotation);
+  const identity = rootIdentity(root).toString('hex');
+  const now = Date.now();
+  const approval = openApproval(key, body.approval, { pin, mark, rootIdentity: identity, now });
+  const { manifest, digest, state } = rebuild(draft);
+  const { statement } = approval;
+  checkManifest(statement, manifest, digest);
+  checkConfirmation(pin, manifest, digest, confirmationIn(owner, digest));
+  const plan = planOf(manifest, state);
+  writeMark(own, {
+    sequence: statement.sequence,
+    used: [...mark.used, statement.promotion],
+    successions: succession === undefined ? mark.successions : [...mark.successions, succession],
+  });
+  const opening: Opening = {
+    promotion: statement.promotion,
+    executor: statement.executor,
+    run: statement.run,
+    manifestDigest: digest,
+    approvalDigest: approval.digest.toString('hex'),
+    rootIdentity: identity,
+    bootId,
+    // nobody can have put a folder of this name there before
+    stage: STAGE_PREFIX + randomBytes(16).toString('hex'),
+    at: now,
+  };
+  return { opening, plan, digest };
+}
+
+/** A confirmation that cannot be believed is none. */
+function confirmationIn(owner: number, digest: string): OwnerConfirmation | undefined {
+  try {
+    return readConfirmation(owner, digest);
+  } catch (error) {
+    if (error instanceof UntrustedFile) return undefined;
+    throw error;
+  }
+}
+
+/** The manifest as the draft's own bytes give it now. Throws Stopped for a draft that cannot be read: it is not what was reviewed. */
+function rebuild(draft: number): { manifest: Manifest; digest: string; state: IndexState } {
+  try {
+    const state = readDraft(draft);
+    const manifest = manifestOf(state);
+    return { manifest, digest: manifestDigest(manifestBytes(manifest)), state };
+  } catch (cause) {
+    if (cause instanceof DraftDamaged || cause instanceof NativeError) {
+      throw new Stopped('PROMOTION_REVIEW_STALE', undefined, { cause });
+    }
+    throw cause;
+  }
+}
