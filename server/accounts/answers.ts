@@ -52,6 +52,9 @@ export const organisationSchema = z.strictObject({
       role: organisationRole,
       active: z.boolean(),
       hasPassword: z.boolean(),
+      /** Memberships, for who administers the organisation; empty otherwise. */
+      teams: z.array(z.strictObject({ team: teamIdSchema, role: z.enum(['admin', 'member']) })),
+      projects: z.array(z.strictObject({ project: projectIdSchema, role: organisationRole })),
     }),
   ),
 });

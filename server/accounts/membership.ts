@@ -1,29 +1,42 @@
-import type { PersonId } from '../../helpers/protocol/ids.ts';
+import { sql } from 'kysely';
+import type { OrganisationId, PersonId, ProjectId, TeamId } from '../../helpers/protocol/ids.ts';
 import { Refusal } from '../refusal.ts';
 import type { Reader } from '../store/store.ts';
+import type { OrganisationRole } from '../store/tables.ts';
 import type { Membership } from './rules.ts';
 
-/** What a person belongs to now, or undefined where no such person is. */
+/** One row of what a person belongs to; `kind` says what the id and the role are of. */
+type Belongs =
+  | {
+      readonly kind: 'organisation';
+      readonly id: OrganisationId;
+      readonly role: OrganisationRole;
+      readonly active: 0 | 1;
+    }
+  | { readonly kind: 'team'; readonly id: TeamId; readonly role: 'admin' | 'member'; readonly active: 1 }
+  | {
+      readonly kind: 'project';
+      readonly id: ProjectId;
+      readonly role: 'owner' | 'admin' | 'member';
+      readonly active: 1;
+    };
+
+/** What a person belongs to now, or undefined where no such person is. One read, since every call of an agent asks. */
 export async function findMembership(reader: Reader, person: PersonId): Promise<Membership | undefined> {
-  const row = await reader
-    .selectFrom('people')
-    .select(['organisation', 'role', 'active'])
-    .where('id', '=', person)
-    .executeTakeFirst();
-  if (row === undefined) return undefined;
-  const teams = await reader.selectFrom('teamMembers').select(['team', 'role']).where('person', '=', person).execute();
-  const projects = await reader
-    .selectFrom('projectMembers')
-    .select(['project', 'role'])
-    .where('person', '=', person)
-    .execute();
+  const { rows } = await sql<Belongs>`
+    select 'organisation' as "kind", "organisation" as "id", "role", "active" from "people" where "id" = ${person}
+    union all select 'team', "team", "role", 1 from "teamMembers" where "person" = ${person}
+    union all select 'project', "project", "role", 1 from "projectMembers" where "person" = ${person}
+  `.execute(reader);
+  const own = rows.find((row) => row.kind === 'organisation');
+  if (own === undefined) return undefined;
   return {
     person,
-    organisation: row.organisation,
-    role: row.role,
-    active: row.active === 1,
-    teams: new Map(teams.map((member) => [member.team, member.role])),
-    projects: new Map(projects.map((member) => [member.project, member.role])),
+    organisation: own.id,
+    role: own.role,
+    active: own.active === 1,
+    teams: new Map(rows.flatMap((row) => (row.kind === 'team' ? [[row.id, row.role]] : []))),
+    projects: new Map(rows.flatMap((row) => (row.kind === 'project' ? [[row.id, row.role]] : []))),
   };
 }
 

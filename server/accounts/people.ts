@@ -243,6 +243,8 @@ export async function readOrganisation(reader: Reader, by: SignedIn) {
     .orderBy('createdAt')
     .execute();
   const administers = administersOrganisation(member);
+  const inTeams = administers ? await reader.selectFrom('teamMembers').selectAll().execute() : [];
+  const inProjects = administers ? await reader.selectFrom('projectMembers').selectAll().execute() : [];
   return {
     id: organisation,
     name,
@@ -252,6 +254,8 @@ export async function readOrganisation(reader: Reader, by: SignedIn) {
       ...person,
       active: active === 1,
       hasPassword: password !== null,
+      teams: inTeams.filter((row) => row.person === person.id).map(({ team, role }) => ({ team, role })),
+      projects: inProjects.filter((row) => row.person === person.id).map(({ project, role }) => ({ project, role })),
     })),
   };
 }

@@ -1,4 +1,3 @@
-import { descriptorSchema } from '../../helpers/protocol/descriptor.ts';
 import type { ExecutorId } from '../../helpers/protocol/ids.ts';
 import { descriptorReviewMachine } from '../../machines/descriptor-review/machine.ts';
 import { step } from '../../machines/step.ts';
@@ -10,6 +9,7 @@ import { requireAdministrator } from '../executors/entitled.ts';
 import { advanceAccess } from '../executors/lifecycle.ts';
 import { Refusal } from '../refusal.ts';
 import type { Writer } from '../store/store.ts';
+import { documentOf } from './store.ts';
 
 /** What a person decides about the revision that they saw, named by its digest. */
 export interface Decision {
@@ -73,6 +73,6 @@ export async function decideRevision(context: Context, by: SignedIn, decision: D
 
 /** An operation that the machine no longer has loses its grants, so that it is denied again should it come back (N-085, N-186). */
 async function endGrantsBeyond(tx: Writer, executor: ExecutorId, document: string): Promise<void> {
-  const { operations } = descriptorSchema.parse(JSON.parse(document));
+  const { operations } = documentOf({ document });
   await tx.deleteFrom('grants').where('executor', '=', executor).where('operation', 'not in', operations).execute();
 }

@@ -1,6 +1,4 @@
 import * as z from 'zod';
-import { descriptorSchema } from '../../helpers/protocol/descriptor.ts';
-import type { Descriptor } from '../../helpers/protocol/descriptor.ts';
 import { digestTextSchema, executorIdSchema } from '../../helpers/protocol/ids.ts';
 import type { ExecutorId } from '../../helpers/protocol/ids.ts';
 import { PASSWORD_LIMIT, requirePassword } from '../accounts/password.ts';
@@ -15,6 +13,7 @@ import { descriptorReviewSchema } from './answers.ts';
 import type { DescriptorReviewAnswer } from './answers.ts';
 import { decideRevision } from './review.ts';
 import { differencesOf, operationChanges } from './rules.ts';
+import { documentOf } from './store.ts';
 
 /** What a machine states about itself, for whoever may know of it. */
 async function readReview(reader: Reader, by: SignedIn, executor: ExecutorId): Promise<DescriptorReviewAnswer> {
@@ -52,10 +51,6 @@ async function readReview(reader: Reader, by: SignedIn, executor: ExecutorId): P
             operations: operationChanges(before, pending.document),
           },
   };
-}
-
-function documentOf(row: { readonly document: string }): Descriptor {
-  return descriptorSchema.parse(JSON.parse(row.document));
 }
 
 /** Routes of descriptor review: see each fact that differs, confirm with the password, refuse without. */

@@ -10,11 +10,11 @@ export interface Difference {
 
 type Plain = string | number | boolean | readonly Plain[] | { readonly [key: string]: Plain };
 
-/** Every fact that differs between the revision in force and a newer one, by name; lists are compared entry by entry (N-084). */
+/** Every fact that differs between the revision in force and a newer one, in the order of their names; lists are compared entry by entry (N-084). */
 export function differencesOf(before: Descriptor | undefined, after: Descriptor): readonly Difference[] {
   const old = new Map(before === undefined ? [] : factsOf('', before));
   const next = new Map(factsOf('', after));
-  const names = [...new Set([...old.keys(), ...next.keys()])];
+  const names = [...new Set([...old.keys(), ...next.keys()])].toSorted((a, b) => (a < b ? -1 : 1));
   return names
     .filter((name) => old.get(name) !== next.get(name))
     .map((name) => ({

@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { AgentId, ExecutorId, OrganisationId, PersonId, ProjectId, TeamId } from '../../helpers/protocol/ids.ts';
 import type { Descriptor } from '../../helpers/protocol/descriptor.ts';
 import type { executorMachine } from '../../machines/executor/machine.ts';
@@ -66,26 +67,33 @@ export async function findExecutor(reader: Reader, id: ExecutorId): Promise<Exec
   };
 }
 
-/** What was given on an executor beside its scope, as one person stands to it. */
-export async function readAccess(reader: Reader, id: ExecutorId, person: PersonId): Promise<Access> {
-  const assignments = await reader
-    .selectFrom('assignments')
-    .select(['kind', 'subject', 'role'])
-    .where('executor', '=', id)
-    .execute();
-  const shares = await reader.selectFrom('shares').select(['kind', 'subject']).where('executor', '=', id).execute();
-  const own = assignments.find((row) => row.kind === 'person' && row.subject === person);
-  return {
-    personRole: own?.role ?? null,
-    sharedProjects: subjectsOf<ProjectId>(shares, 'project'),
-    sharedTeams: subjectsOf<TeamId>(shares, 'team'),
-    assignedAgents: subjectsOf<AgentId>(assignments, 'agent'),
-  };
+/** One row of what was given on an executor: an assignment with its role, or a share. */
+interface Given {
+  readonly kind: 'person' | 'agent' | 'project' | 'team';
+  readonly subject: string;
+  readonly role: 'use' | 'admin' | null;
 }
 
-function subjectsOf<Id extends string>(rows: readonly { kind: string; subject: string }[], kind: string): Set<Id> {
-  // `kind` says which id the subject is; the schema keeps both in one column.
-  return new Set(rows.filter((row) => row.kind === kind).map((row) => row.subject as Id));
+/** What was given on an executor beside its scope, as one person stands to it. */
+export async function readAccess(reader: Reader, id: ExecutorId, person: PersonId): Promise<Access> {
+  const { rows } = await sql<Given>`
+    select "kind", "subject", "role" from "assignments" where "executor" = ${id}
+      and ("kind" = 'agent' or "subject" = ${person})
+    union all select "kind", "subject", null from "shares" where "executor" = ${id}
+  `.execute(reader);
+  const subjects = (kind: Given['kind']): string[] => rows.flatMap((row) => (row.kind === kind ? [row.subject] : []));
+  // `kind` says which id a subject is; the schema keeps all of them in one column.
+  const projects = subjects('project') as ProjectId[];
+  // As above.
+  const teams = subjects('team') as TeamId[];
+  // As above.
+  const agents = subjects('agent') as AgentId[];
+  return {
+    personRole: rows.find((row) => row.kind === 'person')?.role ?? null,
+    sharedProjects: new Set(projects),
+    sharedTeams: new Set(teams),
+    assignedAgents: new Set(agents),
+  };
 }
 
 /** Notes an authenticated sign of life in the caller's transaction; never backwards. */

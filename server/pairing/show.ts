@@ -1,5 +1,5 @@
-import { descriptorSchema } from '../../helpers/protocol/descriptor.ts';
 import type { PairingId } from '../../helpers/protocol/ids.ts';
+import { documentOf } from '../descriptors/store.ts';
 import { membershipOf } from '../accounts/membership.ts';
 import type { SignedIn } from '../accounts/sessions.ts';
 import type { Context } from '../context.ts';
@@ -13,7 +13,7 @@ import type { PairingRow } from './store.ts';
 
 /** A pairing as the page shows it. */
 export async function shown(reader: Reader, row: PairingRow): Promise<ShownPairing> {
-  const descriptor = row.descriptor === null ? null : descriptorSchema.parse(JSON.parse(row.descriptor));
+  const descriptor = row.descriptor === null ? null : documentOf({ document: row.descriptor });
   const claim = row.executor === null ? null : await claimOf(reader, row);
   return {
     pairing: row.id,

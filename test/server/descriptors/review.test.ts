@@ -104,10 +104,10 @@ describe('descriptor review', () => {
     );
     const { pending } = (await plane.owner.get(`/api/page/executors/${executor}/descriptor`)).body;
     assert.deepEqual(pending.differences, [
-      { fact: 'revision', before: '1', after: '2' },
-      { fact: 'rootName', before: 'project', after: 'second' },
       { fact: 'operations', before: 'file.chmod', after: null },
       { fact: 'promotion', before: 'page', after: 'machine' },
+      { fact: 'revision', before: '1', after: '2' },
+      { fact: 'rootName', before: 'project', after: 'second' },
     ]);
     assert.deepEqual(pending.operations, { added: [], removed: ['file.chmod'] });
     const path = `/api/page/executors/${executor}/descriptor`;
