@@ -10,7 +10,7 @@ import { CliFailure } from './failure.ts';
 import { askOver, connectOwner } from './owner-client.ts';
 import type { OwnerClient } from './owner-client.ts';
 import type { Places } from './places.ts';
-import { isPaired, readPin, readPolicy, readSetUp, writePin, writeSetUp } from './set-up.ts';
+import { isPaired, readPin, readPolicy, readSetUp, requireSetUp, writePin, writeSetUp } from './set-up.ts';
 import type { PairedState } from './set-up.ts';
 import { installationFolder, withDaemon } from './supervised.ts';
 import { columns, grouped, say, styled, typed, visible } from './terminal.ts';
@@ -40,13 +40,18 @@ export async function pair(terminal: Terminal, places: Places, wish: PairWish): 
     );
   }
   const begin = beginning(wish);
+  const isFirst = readSetUp(places) === undefined;
   setUp(places, wish);
   const before = readPin(places)?.executor;
   await withDaemon(places, async (isOwn) => {
     const client = await connectOwner(places.stateDir);
     try {
       const following = { terminal, places, client, before, withQr: wish.qr !== false };
-      await follow(following, await firstState(following, begin));
+      // Where nothing was ever set up, nothing can wait to be resumed.
+      await follow(
+        following,
+        isFirst ? await askOver(client, 'daemon.pair', begin) : await firstState(following, begin),
+      );
     } finally {
       client.close();
     }
@@ -54,11 +59,46 @@ export async function pair(terminal: Terminal, places: Places, wish: PairWish): 
   });
 }
 
-// A pairing that both sides agreed on and whose pin was never written, because this program was cut off, is finished first.
-async function firstState({ client, before }: Following, begin: Beginning): Promise<PairingState> {
-  const standing = await askOver(client, 'daemon.pairing', {});
+const UNFINISHED: ReadonlySet<PairingState['state']> = new Set(['sending', 'offered', 'claimed']);
+
+// A pairing that this program did not see to its end, because it was cut off, is finished before another one can begin.
+async function firstState({ terminal, client, before }: Following, begin: Beginning): Promise<PairingState> {
+  const standing = await resumedState(client);
   if (standing.state === 'paired' && standing.executor !== before) return standing;
-  return askOver(client, 'daemon.pair', begin);
+  if (!UNFINISHED.has(standing.state)) return askOver(client, 'daemon.pair', begin);
+  say(terminal, 'An earlier pairing of this machine still waits; it is continued. `pair --cancel` ends it.');
+  return standing;
+}
+
+/** Longest time in ms from a daemon's first answer until it has resumed what its records hold. */
+const RESUME_MS = 3000;
+
+async function resumedState(client: OwnerClient): Promise<PairingState> {
+  const deadline = performance.now() + RESUME_MS;
+  for (;;) {
+    const standing = await askOver(client, 'daemon.pairing', {});
+    if (standing.state !== 'none' || performance.now() > deadline) return standing;
+    await later(POLL_MS / 5);
+  }
+}
+
+/** Cancels a pairing that is not finished, on both sides. Rejects with CliFailure: refused where there is none. */
+export async function cancelPairing(terminal: Terminal, places: Places): Promise<void> {
+  requireSetUp(places);
+  await withDaemon(places, async () => {
+    const client = await connectOwner(places.stateDir);
+    try {
+      await resumedState(client);
+      let standing = await askOver(client, 'daemon.pair-cancel', {});
+      while (UNFINISHED.has(standing.state)) {
+        await later(POLL_MS);
+        standing = await askOver(client, 'daemon.pairing', {});
+      }
+    } finally {
+      client.close();
+    }
+  });
+  say(terminal, 'Cancelled; nothing was pinned.');
 }
 
 type Beginning = Parameters<typeof askOver<'daemon.pair'>>[2];

@@ -65,6 +65,7 @@ function addPair(program: Command, selected: () => Places): void {
     .option('--challenge <text>', 'operators: challenge that the page showed')
     .option('--whole-home', 'permit a root that holds your whole home', false)
     .option('--replace', 'pair anew in place of the pairing that this machine has; every draft must be gone', false)
+    .option('--cancel', 'cancel a pairing that is not finished', false)
     .option('--no-qr', 'print no QR code')
     .addHelpText(
       'after',
@@ -73,7 +74,10 @@ function addPair(program: Command, selected: () => Places): void {
         'pair --origin https://control.example --root /srv/app --ca ca.pem',
       ),
     )
-    .action(async (options: PairWish) => (await import('./pair.ts')).pair(ownTerminal(), selected(), options));
+    .action(async ({ cancel, ...wish }: PairWish & { cancel: boolean }) => {
+      const { cancelPairing, pair } = await import('./pair.ts');
+      return cancel ? cancelPairing(ownTerminal(), selected()) : pair(ownTerminal(), selected(), wish);
+    });
 }
 
 function addRunning(program: Command, selected: () => Places, all: () => Places[]): void {

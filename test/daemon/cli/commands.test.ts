@@ -102,7 +102,12 @@ describe('the command line', function () {
       ];
       const { out: help } = await cli.run(['pair', '--help']);
       const known = [...help.matchAll(/^ {2}(--[a-z-]+)/gm)].map(([, flag]) => flag ?? '').toSorted();
-      const tried = ['--origin', '--root', ...flags.flat().filter((flag) => flag.startsWith('--'))].toSorted();
+      const tried = [
+        '--cancel',
+        '--origin',
+        '--root',
+        ...flags.flat().filter((flag) => flag.startsWith('--')),
+      ].toSorted();
       assert.deepEqual(known, tried, 'every flag is tried');
       for (const variable of ['0', '1', 'true']) {
         for (const flag of flags) {

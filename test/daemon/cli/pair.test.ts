@@ -102,6 +102,24 @@ describe('pairing with a real control plane, a person on each side', function ()
     assert.equal(readPin(one.places), undefined);
   });
 
+  it('a pairing that was cut off is continued with the same digits, and cancelled where asked for', async () => {
+    const one = machine();
+    const digits: string[] = [];
+    const leave = (shown: string): undefined => {
+      digits.push(/(\d{4} \d{4})/.exec(shown.slice(shown.indexOf('type')))?.[1] ?? '');
+      cli.endTerminal();
+    };
+    const words = one.here('pair', '--origin', server.origin, '--root', one.root, '--no-qr');
+    for (let time = 0; time < 2; time += 1) {
+      await cli.atTerminal(words, [{ when: /control plane[\s\S]*valid until/, type: leave }]);
+    }
+    assert.match(digits[0] ?? '', /^\d{4} \d{4}$/);
+    assert.equal(digits[1], digits[0]);
+    const cancelled = await cli.run(one.here('pair', '--cancel'));
+    assert.equal(cancelled.code, 0, cancelled.error);
+    assert.equal((await cli.run(one.here('pair', '--cancel'))).code, 3);
+  });
+
   it('an operator enrols with the request and challenge of the page, and pins after comparing keys', async () => {
     const one = machine();
     const wish = { label: 'Rack', scope: 'private', team, project: null };
