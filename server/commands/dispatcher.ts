@@ -80,6 +80,12 @@ export class Dispatcher {
         desk.again = false;
         await this.#round(executor, desk);
       }
+    } catch (error) {
+      // Only what follows a round can end here; commands stand in the store, and the sweep keeps their deadlines.
+      this.#work().log.error(
+        { err: error, executor },
+        'bringing commands to a machine failed; the next question tries again',
+      );
     } finally {
       desk.running = false;
     }

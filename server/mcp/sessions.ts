@@ -12,8 +12,9 @@ export class McpSessions {
 
   constructor(work: Work) {
     this.#work = work;
+    const report = (error: unknown): void => work.log.error({ err: error }, 'sessions could not follow a change');
     this.#unlisten = work.wake.listen((change) => {
-      if (change.of === 'run' || change.of === 'executor') void this.#changed(change.of, change.id);
+      if (change.of === 'run' || change.of === 'executor') this.#changed(change.of, change.id).catch(report);
     });
   }
 

@@ -32,7 +32,10 @@ export type Resolved =
 /** Resolves the keys of the workspace bundle that the run has not bound yet. Nothing about a machine is in the answer. */
 export async function resolveBundle(work: Work, run: RunRow): Promise<Resolved> {
   const bound = new Set((await bindingsOf(work.store.read, run.id)).map(({ operation }) => operation));
-  const keys = workspaceBundle.filter((key) => !bound.has(key));
+  const granted = await grantedTo(work.store.read, run);
+  const wanted = workspaceBundle.filter((key) => !bound.has(key));
+  // Without any grant one key is asked for the reason: each further one would ask every machine for the same answer.
+  const keys = granted.size > 0 ? wanted.filter((key) => granted.has(key)) : wanted.slice(0, 1);
   const offers = new Map<ExecutorId, OperationKey[]>();
   let reason: AvailabilityReason | undefined;
   for (const operation of keys) {
@@ -45,6 +48,11 @@ export async function resolveBundle(work: Work, run: RunRow): Promise<Resolved> 
   const handles = new Map((offers.get(machine) ?? []).map((key) => [key, work.random(32)]));
   await work.store.write((tx) => keepCandidates(work, tx, run, machine, handles));
   return { handles };
+}
+
+async function grantedTo(reader: Reader, { agent }: RunRow): Promise<ReadonlySet<string>> {
+  const rows = await reader.selectFrom('grants').select('operation').distinct().where('agent', '=', agent).execute();
+  return new Set(rows.map(({ operation }) => operation));
 }
 
 async function machinesFor(work: Work, reader: Reader, run: RunRow, operation: OperationKey) {

@@ -43,7 +43,11 @@ export interface Called {
  */
 export async function call(work: Work, order: Call): Promise<Called> {
   const { command, waiting, operation } = prepare(work, order);
-  const cancel = (): void => void cancelCommand(work, command, 'person');
+  const cancel = (): void => {
+    cancelCommand(work, command, 'person').catch((error: unknown) =>
+      work.log.error({ err: error, command }, 'a cancel could not be stored'),
+    );
+  };
   const ended = work.outcomes.wait(command, {
     withinMs: operation.lifetimeMs + TOOL_WAITS_MS,
     ...(order.progress ? { progress: order.progress } : {}),

@@ -8,7 +8,7 @@ export const CANDIDATE_MS = 300_000;
 export const SILENCE_MS = 1_800_000;
 
 /** Why a run ended. */
-export type RunEnd = 'stopped' | 'closed-by-client' | 'silent' | 'agent-ended' | 'access-lost';
+export type RunEnd = 'stopped' | 'closed-by-client' | 'silent' | 'agent-ended';
 
 /** Who and what a handle was resolved for. */
 export interface CandidateFor {

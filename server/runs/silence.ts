@@ -21,7 +21,7 @@ async function endSilentSessions(work: Work): Promise<void> {
   );
 }
 
-/** Ends runs that an agent opened itself and left silent for half an hour. */
+/** Ends runs that an agent opened itself and left silent for half an hour, and those of agents that are no more. */
 export async function endSilentRuns(work: Work): Promise<void> {
   const silent = await work.store.read
     .selectFrom('runs')
@@ -32,5 +32,14 @@ export async function endSilentRuns(work: Work): Promise<void> {
     .limit(64)
     .execute();
   for (const { id } of silent) await endRun(work, id, 'silent');
+  const orphaned = await work.store.read
+    .selectFrom('runs')
+    .innerJoin('agents', 'agents.id', 'runs.agent')
+    .select('runs.id')
+    .where('state', '=', 'active')
+    .where('agents.endedAt', 'is not', null)
+    .limit(64)
+    .execute();
+  for (const { id } of orphaned) await endRun(work, id, 'agent-ended');
   await endSilentSessions(work);
 }

@@ -163,4 +163,13 @@ describe('runs on the page', () => {
     assert.equal((await plane.page('POST', '/api/page/runs', { ...good, more: 1 })).status, 400);
     assert.deepEqual((await plane.page('GET', '/api/page/runs')).body.runs, []);
   });
+
+  it('the end of an agent ends its runs', async () => {
+    await online();
+    const run = await openRun(plane);
+    await plane.context.store.write((tx) => tx.updateTable('agents').set({ endedAt: 1 }).execute());
+    await plane.work.sweep();
+    const { body } = await plane.page('GET', `/api/page/runs/${run.run.id}`);
+    assert.deepEqual([body.state, body.endedBecause], ['ended', 'agent-ended']);
+  });
 });
