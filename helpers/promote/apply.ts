@@ -14,7 +14,7 @@ import type { Begin, Facts, Folder, Staging, Step } from './journal-records.ts';
 import { placeStep } from './place.ts';
 import type { Planned } from './plan.ts';
 import { checkRoom, preflight, shapeOf } from './preflight.ts';
-import { needsPerson, tellCause } from './recover.ts';
+import { causeOf, needsPerson } from './recover.ts';
 import { hasLeases, makeStage } from './stage.ts';
 import { discardStage, openStage } from './stage-end.ts';
 import type { Scene } from './stage-end.ts';
@@ -33,6 +33,8 @@ export type Phase = 'verifying' | 'staging' | 'applying' | 'committing' | 'clean
 export interface Pace {
   /** Throws Stopped when the promotion was cancelled and is not committed. */
   readonly step: (phase: Phase, done: number, total: number) => Promise<void>;
+  /** Takes a sentence for the owner's log. */
+  readonly log: (sentence: string) => void;
 }
 
 /** Facts of the promotion itself, for its first record. */
@@ -113,21 +115,21 @@ class Promotion {
       await pace.step('committing', 0, 1);
       journal.commit({ kind: 'commit', at: Date.now() });
     } catch (error) {
-      return this.#leave(journal, prepared, error);
+      return this.#leave(journal, prepared, error, pace);
     } finally {
       journal.close();
     }
     await pace.step('cleaning', 0, plan.length);
-    return { outcome: 'promoted', kept: this.#clean(journal, prepared) };
+    return { outcome: 'promoted', kept: this.#clean(journal, prepared, pace) };
   }
 
   /** The new tree is the tree whatever happens here: what cannot be cleaned now is left to the next recovery. */
-  #clean(journal: Journal, prepared: Prepared): readonly string[] {
+  #clean(journal: Journal, prepared: Prepared, pace: Pace): readonly string[] {
     try {
       return goForward(this.#scene, this.#fileOf(journal), prepared, Date.now()).kept;
     } catch (error) {
       if (!needsPerson(error)) throw error;
-      tellCause('cleaning', error);
+      pace.log(causeOf('cleaning', error));
       return [];
     }
   }
@@ -137,7 +139,7 @@ class Promotion {
   }
 
   /** Back to the old tree, for whatever reason. A disk that refuses even that throws, and the journal stays for the recovery. */
-  #leave(journal: Journal, prepared: Prepared | undefined, error: unknown): Applied {
+  #leave(journal: Journal, prepared: Prepared | undefined, error: unknown, pace: Pace): Applied {
     if (error instanceof CommitUncertain) throw error;
     const file = this.#fileOf(journal);
     let kept: readonly string[] = [];
@@ -150,7 +152,7 @@ class Promotion {
     const reason =
       error instanceof NativeError ? new Stopped('PROMOTION_IO_FAILURE', undefined, { cause: error }) : error;
     if (!(reason instanceof Stopped)) throw reason;
-    if (reason.code === 'PROMOTION_IO_FAILURE') tellCause('promotion', reason.cause);
+    if (reason.code === 'PROMOTION_IO_FAILURE') pace.log(causeOf('promotion', reason.cause));
     return { outcome: 'rolled-back', code: reason.code, path: reason.path, kept };
   }
 

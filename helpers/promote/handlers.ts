@@ -14,7 +14,7 @@ import { MarkDamaged } from './mark.ts';
 import { createOwn, openOwn, UntrustedFile } from './own-folder.ts';
 import { readPin } from './owner-folder.ts';
 import type { OwnerPin, PromoteBody, PromoteRefusal, PromoteReply } from './protocol.ts';
-import { needsPerson, recover, tellCause } from './recover.ts';
+import { causeOf, needsPerson, recover } from './recover.ts';
 import { admitKey, KeyRefused } from '../protocol/signed.ts';
 import { repair } from './repair.ts';
 import { restingIds } from './resting-place.ts';
@@ -35,16 +35,23 @@ export class PromoteRefused extends Error {
 const STEPS_AT_ONCE = 64;
 const TURN_MS = 20;
 
-/** Answers the requests of one process. `tell` sends progress; `bootId` is the kernel's. */
+/** Answers the requests of one process. `tell` sends progress, `log` takes sentences for the owner; `bootId` is the kernel's. */
 export class PromoteHandlers {
   readonly #given: Given;
   readonly #bootId: string;
   readonly #tell: (phase: Phase, done: number, total: number) => void;
+  readonly #log: (sentence: string) => void;
   #isCancelled = false;
   #running: Promise<unknown> = Promise.resolve();
   #locks: readonly number[] = [];
 
-  constructor(given: Given, bootId: string, tell: (phase: Phase, done: number, total: number) => void) {
+  constructor(
+    given: Given,
+    bootId: string,
+    tell: (phase: Phase, done: number, total: number) => void,
+    log: (sentence: string) => void,
+  ) {
+    this.#log = log;
     this.#given = given;
     this.#bootId = bootId;
     this.#tell = tell;
@@ -56,10 +63,10 @@ export class PromoteHandlers {
       this.#lock();
     } catch (error) {
       if (!needsPerson(error)) throw error;
-      tellCause('recovery', error);
+      this.#log(causeOf('recovery', error));
       return { outcome: 'needs-attention', conflicts: [] };
     }
-    return recover(this.#given, { bootId: this.#bootId, now: Date.now() });
+    return recover(this.#given, { bootId: this.#bootId, now: Date.now(), log: this.#log });
   }
 
   /** Does what a person decided about a journal that recovery left. */
@@ -69,7 +76,7 @@ export class PromoteHandlers {
       return repair(this.#given, choice);
     } catch (error) {
       if (!needsPerson(error)) throw error;
-      tellCause('recovery', error);
+      this.#log(causeOf('recovery', error));
       const sentence = 'the journal cannot be restored from; choose `set-aside`, which leaves the tree as it is';
       throw new PromoteRefused('RECOVERY_REQUIRED', sentence, { cause: error });
     }
@@ -105,7 +112,7 @@ export class PromoteHandlers {
       return replyOf(applied, approved);
     } catch (error) {
       if (error instanceof Stopped) return { outcome: 'refused', code: error.code, ...named(error.path) };
-      tellCause('promotion', error);
+      this.#log(causeOf('promotion', error));
       if (error instanceof MarkDamaged || error instanceof UntrustedFile) {
         return { outcome: 'refused', code: 'PROMOTION_JOURNAL_INVALID' };
       }
@@ -148,6 +155,7 @@ export class PromoteHandlers {
     let last = Date.now();
     let told: Phase | undefined;
     return {
+      log: this.#log,
       step: async (phase, done, total) => {
         steps += 1;
         const isDue = steps % STEPS_AT_ONCE === 0 || Date.now() - last >= TURN_MS || phase !== told || done === total;

@@ -16,9 +16,8 @@ const forbidden = forbiddenChains(process.env['NESSIE_FORBIDDEN_FOLDERS'] ?? '')
 const handlers = new PromoteHandlers(
   { root: 4, draft: 5, own: 6, owner: 7, forbidden },
   bootId,
-  (phase, done, total) => {
-    server.tell('promote.progress', { phase, done, total });
-  },
+  (phase, done, total) => server.tell('promote.progress', { phase, done, total }),
+  (sentence) => void process.stderr.write(`${sentence}\n`),
 );
 
 const contract = { requests: promoteRequests, events: promoteEvents, refusals: promoteRefusals };

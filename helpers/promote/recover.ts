@@ -22,8 +22,9 @@ import type { PromoteReply } from './protocol.ts';
 /** What a recovery found and did. */
 export type Recovered = PromoteReply<'promote.recover'>;
 
-/** Where and when a recovery happens; `bootId` is the kernel's, `now` in ms since the Unix epoch. */
+/** Where and when a recovery happens; `bootId` is the kernel's, `now` in ms since the Unix epoch, `log` takes a sentence for the owner. */
 export interface Moment {
+  readonly log: (sentence: string) => void;
   readonly bootId: string;
   readonly now: number;
 }
@@ -33,9 +34,9 @@ export function needsPerson(error: unknown): boolean {
   return [JournalDamaged, UntrustedFile, NativeError, CodecError].some((kind) => error instanceof kind);
 }
 
-/** Writes to the log why a promotion or recovery broke: call and errno, or what is wrong with a file of ours; never a path of the person. */
-export function tellCause(what: 'promotion' | 'recovery' | 'cleaning', error: unknown): void {
-  if (error instanceof Error) process.stderr.write(`${what} broke: ${error.name}: ${error.message}\n`);
+/** Why a promotion or recovery broke: call and errno, or what is wrong with a file of ours; never a path of the person. */
+export function causeOf(what: 'promotion' | 'recovery' | 'cleaning', error: unknown): string {
+  return error instanceof Error ? `${what} broke: ${error.name}: ${error.message}` : `${what} broke`;
 }
 
 /** Settles the active journal, then what waited; what only a person can settle is told and left as it is. */
@@ -49,7 +50,7 @@ export function recover(scene: Scene, moment: Moment): Recovered {
     return { outcome: attention ? 'needs-attention' : active, conflicts: conflicts.slice(0, KEPT_LIMIT) };
   } catch (error) {
     if (!needsPerson(error)) throw error;
-    tellCause('recovery', error);
+    moment.log(causeOf('recovery', error));
     return { outcome: 'needs-attention', conflicts: [] };
   }
 }

@@ -16,6 +16,9 @@ import type { Listing, PromotionScene } from '../../fakes/promotion-scene.ts';
 import { twelveEntries } from '../../fakes/twelve-entries.ts';
 import { skipBecause } from '../../skip.ts';
 
+/** The owner's log is not what is looked at here. */
+const log = (): void => undefined;
+
 /** Positions that are tried of each journal; all of them are a campaign. */
 const POSITIONS = 60;
 
@@ -61,7 +64,7 @@ class CutScene {
   }
 
   recover(bootId = 'this boot'): Recovered {
-    return recover(this.#descriptors, { bootId, now: Date.now() });
+    return recover(this.#descriptors, { bootId, now: Date.now(), log });
   }
 
   repair(choice: 'restore' | 'set-aside') {
@@ -242,7 +245,7 @@ async function answersOf(scene: PromotionScene): Promise<string[]> {
     fs.openSync(folder, 'r'),
   );
   try {
-    const handlers = new PromoteHandlers({ root, draft, own, owner, forbidden: [] }, 'this boot', () => undefined);
+    const handlers = new PromoteHandlers({ root, draft, own, owner, forbidden: [] }, 'this boot', log, log);
     const { outcome } = handlers.recover();
     const applied = await handlers.apply({ approval: scene.approve() }).catch((error: unknown) => {
       if (error instanceof PromoteRefused) return { code: error.code };
