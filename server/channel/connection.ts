@@ -5,6 +5,7 @@
  * THREAT: a machine, or whoever speaks for one, sends garbage, repeats frames, floods questions or reads nothing. Each of these
  * ends its own connection and touches nobody else's (test/server/channel/connection.test.ts).
  */
+import { aboutError } from '../about-error.ts';
 import type { WebSocket } from 'ws';
 import { loseCommands, tellCancel } from '../commands/cancel.ts';
 import type { ExecutorId } from '../../helpers/protocol/ids.ts';
@@ -173,7 +174,10 @@ class ChannelConnection implements Connection {
       this.#wire.refuse(question, error.code, error.message);
       return;
     }
-    this.#work.log.error({ err: error, question: question.type }, 'a question of a machine could not be answered');
+    this.#work.log.error(
+      { ...aboutError(error), question: question.type },
+      'a question of a machine could not be answered',
+    );
     this.#wire.refuse(question, 'UNAVAILABLE', 'the control plane could not do this now');
   }
 
@@ -199,7 +203,7 @@ class ChannelConnection implements Connection {
       tellCancel(this.#work, lost);
     } catch (error) {
       // The store is gone or another connection was faster; the sweep and the next proof settle the same facts.
-      this.#work.log.error({ err: error, executor }, 'the end of a connection could not be stored');
+      this.#work.log.error({ ...aboutError(error), executor }, 'the end of a connection could not be stored');
     }
   }
 }

@@ -1,3 +1,4 @@
+import { aboutError } from '../about-error.ts';
 import { channelTimes } from '../protocol.ts';
 import type { CommandFrame } from '../protocol.ts';
 import type { Work } from '../commands/work.ts';
@@ -147,7 +148,7 @@ export class HeldQuestions {
 
   /** With the store or the key process gone nothing may be promised: the machine sees silence and stops by itself. */
   #failed(error: unknown): void {
-    this.#work.log.error({ err: error }, 'a control question could not be answered');
+    this.#work.log.error(aboutError(error), 'a control question could not be answered');
     this.#wire.close(1011, 'unavailable');
   }
 }

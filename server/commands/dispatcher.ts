@@ -1,3 +1,4 @@
+import { aboutError } from '../about-error.ts';
 import type { ExecutorId } from '../../helpers/protocol/ids.ts';
 import type { WorkQuestion } from '../channel/lanes.ts';
 import { openPayload } from '../payloads/store.ts';
@@ -83,7 +84,7 @@ export class Dispatcher {
     } catch (error) {
       // Only what follows a round can end here; commands stand in the store, and the sweep keeps their deadlines.
       this.#work().log.error(
-        { err: error, executor },
+        { ...aboutError(error), executor },
         'bringing commands to a machine failed; the next question tries again',
       );
     } finally {
@@ -105,7 +106,7 @@ export class Dispatcher {
       frames = await this.#lease(work, executor, desk, fresh, question);
     } catch (error) {
       for (const { reject } of fresh) reject(error);
-      work.log.error({ err: error }, 'a round of commands failed; nothing of it was leased');
+      work.log.error(aboutError(error), 'a round of commands failed; nothing of it was leased');
     }
     if (!question) return;
     if (frames.length === 0) question.putBack();

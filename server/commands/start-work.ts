@@ -1,3 +1,4 @@
+import { aboutError } from '../about-error.ts';
 import type { ExecutorId } from '../../helpers/protocol/ids.ts';
 import { Lanes } from '../channel/lanes.ts';
 import type { Context } from '../context.ts';
@@ -75,7 +76,10 @@ async function executorChanged(work: Work, id: ExecutorId): Promise<void> {
   try {
     await cancelWithdrawn(work, id);
   } catch (error) {
-    work.log.error({ err: error, executor: id }, 'withdrawn commands could not be cancelled; the fence stops them');
+    work.log.error(
+      { ...aboutError(error), executor: id },
+      'withdrawn commands could not be cancelled; the fence stops them',
+    );
   }
   work.lanes.find(id)?.wake();
 }
@@ -138,7 +142,7 @@ function every(work: Work, ms: number, job: () => Promise<void>): Every {
   let running: Promise<void> | undefined;
   const timer = setInterval(() => {
     running ??= job()
-      .catch((error: unknown) => work.log.error({ err: error }, 'a sweep failed; the next one tries again'))
+      .catch((error: unknown) => work.log.error(aboutError(error), 'a sweep failed; the next one tries again'))
       .finally(() => {
         running = undefined;
       });

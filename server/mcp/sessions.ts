@@ -1,3 +1,4 @@
+import { aboutError } from '../about-error.ts';
 import type { AgentIdentity } from '../accounts/agents.ts';
 import type { Work } from '../commands/work.ts';
 import { endRun } from '../runs/store.ts';
@@ -12,7 +13,7 @@ export class McpSessions {
 
   constructor(work: Work) {
     this.#work = work;
-    const report = (error: unknown): void => work.log.error({ err: error }, 'sessions could not follow a change');
+    const report = (error: unknown): void => work.log.error(aboutError(error), 'sessions could not follow a change');
     this.#unlisten = work.wake.listen((change) => {
       if (change.of === 'run' || change.of === 'executor') this.#changed(change.of, change.id).catch(report);
     });

@@ -1,3 +1,4 @@
+import { aboutError } from '../about-error.ts';
 import type { CommandId } from '../../helpers/protocol/ids.ts';
 import { encode } from '../../helpers/protocol/codec.ts';
 import { findOperation } from '../../helpers/protocol/operations.ts';
@@ -45,7 +46,7 @@ export async function call(work: Work, order: Call): Promise<Called> {
   const { command, waiting, operation } = prepare(work, order);
   const cancel = (): void => {
     cancelCommand(work, command, 'person').catch((error: unknown) =>
-      work.log.error({ err: error, command }, 'a cancel could not be stored'),
+      work.log.error({ ...aboutError(error), command }, 'a cancel could not be stored'),
     );
   };
   const ended = work.outcomes.wait(command, {
