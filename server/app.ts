@@ -41,6 +41,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** A route of the page that needs no session: setup, sign-in and asking who is signed in. */
     open?: boolean;
+    /** A route that answers with a stream and therefore sets no cookie. */
+    stream?: boolean;
   }
 }
 

@@ -120,7 +120,9 @@ export async function readSession(
     .where('active', '=', 1)
     .executeTakeFirst();
   if (row === undefined) return null;
-  if (row.tokenDigest.equals(digest) && now - row.rotatedAt >= sessionTimes.rotateMs) {
+  // A stream has no answer that could carry a new cookie: rotating there would sign the person out.
+  const mayRotate = request.routeOptions.config.stream !== true && row.tokenDigest.equals(digest);
+  if (mayRotate && now - row.rotatedAt >= sessionTimes.rotateMs) {
     const token = await rotate(context, row.id, digest);
     if (token !== undefined) sendCookie(context, reply, token);
   } else if (now - row.seenAt >= sessionTimes.seenMs) {

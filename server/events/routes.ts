@@ -26,7 +26,7 @@ const subjects = { executor: 'executor', run: 'run', pairing: 'pairing', account
 /** GET /api/page/events: `event: changed` with `{subject, id}`, and `event: progress` with the progress of an own run's command. */
 export function eventRoutes(app: App, context: Context): void {
   const streams = new Map<string, Set<ServerResponse>>();
-  app.get('/api/page/events', { schema: { hide: true } }, (request, reply) => {
+  app.get('/api/page/events', { config: { stream: true }, schema: { hide: true } }, (request, reply) => {
     const by = personOfRequest(request);
     reply.hijack();
     const { raw } = reply;

@@ -120,6 +120,22 @@ describe('sessions', () => {
     assert.ok(await isSignedIn(owner));
   });
 
+  it('a stream of events never takes the cookie away that it cannot replace', async () => {
+    plane.clock.offsetMs += 901_000;
+    const { owner } = plane;
+    const before = owner.cookie;
+    const controller = new AbortController();
+    const stream = await fetch(`${plane.origin}/api/page/events`, {
+      headers: { cookie: before },
+      signal: controller.signal,
+    });
+    assert.equal(stream.status, 200);
+    assert.equal(stream.headers.get('set-cookie'), null);
+    controller.abort();
+    assert.ok(await isSignedIn(owner));
+    assert.notEqual(owner.cookie, before, 'the next call rotates');
+  });
+
   it('a session ends after two hours of silence and after twelve hours in any case', async () => {
     const { owner } = plane;
     plane.clock.offsetMs += 7_100_000;
