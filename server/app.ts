@@ -15,6 +15,7 @@ import {
   validatorCompiler,
 } from 'fastify-type-provider-zod';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
+import { aboutError } from './about-error.ts';
 import { accountRoutes } from './accounts/routes.ts';
 import { checkOwnPage, readSession } from './accounts/sessions.ts';
 import { auditRoutes } from './audit/routes.ts';
@@ -182,18 +183,6 @@ function describeIssue(
   const issue = issues[0];
   const where = issue?.instancePath.replaceAll('/', '.').replace(/^\./, '') ?? '';
   return `${where === '' ? 'The request' : where}: ${issue?.message ?? 'not as expected'}`;
-}
-
-/** What a log may hold of an error: its name, its code and where in our code it arose. */
-function aboutError(error: unknown): { readonly error: string; readonly code?: string; readonly at?: string } {
-  if (!(error instanceof Error)) return { error: 'unknown' };
-  const at = /\/([\w-]+\.[mt]?[jt]s):(\d+)/.exec(error.stack ?? '');
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined;
-  return {
-    error: error.name,
-    ...(code === undefined ? {} : { code }),
-    ...(at === null ? {} : { at: `${at[1]}:${at[2]}` }),
-  };
 }
 
 /** The page's files; every address that is no file and no call is the page itself, which reads the address. */
