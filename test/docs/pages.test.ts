@@ -29,6 +29,20 @@ describe('the pages', () => {
     });
   }
 
+  it('every package that is installed stands in the changelog with its reason, and no other', () => {
+    // Written by npm; the test fails where it has another shape.
+    const { dependencies, devDependencies, overrides } = JSON.parse(textOf('package.json')) as Record<string, object>;
+    const [, section = ''] = textOf('CHANGELOG.md').split('### Dependencies');
+    const lines = section.split('\n').filter((line) => line.startsWith('- '));
+    for (const line of lines) assert.match(line, /: \w/);
+    const named = lines.flatMap((line) => [...line.matchAll(/`(@?[a-z][\w./-]*)`/g)].map(([, name]) => name));
+    const installed = Object.keys({ ...dependencies, ...devDependencies, ...overrides });
+    assert.deepEqual(
+      named.filter((name) => name !== 'node:crypto' && !['link', 'workspace'].includes(String(name))).toSorted(),
+      installed.toSorted(),
+    );
+  });
+
   it('the configuration of the control plane in the operators’ page is accepted', () => {
     const [, text = ''] = /```json\n(\{ *\n *"listen"[\s\S]*?)```/.exec(textOf('docs/operators.md')) ?? [];
     assert.equal(checkSettings(JSON.parse(text)).publicOrigin, 'https://nessie.example.org:7420');
