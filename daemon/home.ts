@@ -44,7 +44,9 @@ export class Home {
   /** Goes on where the records say: an executor works, an unsettled pairing is resumed. */
   start(): void {
     const { paired, joining } = this.#core.records.data;
-    if (paired) this.#work();
+    // A replacement that the control plane may have taken is settled first: its old executor may be one that was ended.
+    const isReplacing = joining !== null && joining.replaces !== null && joining.offer !== null;
+    if (paired && !isReplacing) this.#work();
     if (joining) this.#join(undefined, joining.replaces);
   }
 
@@ -150,6 +152,8 @@ export class Home {
     const outcome =
       (['refused', 'cancelled', 'expired'] as const).find((known) => known === output?.outcome) ?? 'failed';
     this.#lastEnding = { state: 'ended', outcome, code: output?.code ?? 'PAIRING_FAILED' };
+    // The pairing that was to be replaced goes on where it did not run meanwhile.
+    if (this.#core.records.data.paired && !this.executor) this.#work();
   }
 
   async #firstRevision(): Promise<StatedRevision> {
@@ -174,9 +178,15 @@ export class Home {
     if (!paired) return;
     this.executor = new Executor(this.#core, paired.executor, this.#inspect, this.#note);
     const { executor } = this;
-    // One that was replaced ends without ending this process.
-    executor.actor.subscribe({ complete: () => this.executor === executor && this.ended() });
+    executor.actor.subscribe({ complete: () => this.#over(executor) });
     this.executor.actor.start();
+  }
+
+  /** An executor ended: this process with it, unless another takes its place. */
+  #over(executor: Executor): void {
+    if (this.executor !== executor) return;
+    if (this.#pairing) this.executor = undefined;
+    else this.ended();
   }
 
   #need(): Pairing {

@@ -48,9 +48,9 @@ async function main(): Promise<void> {
       ?.policyChanged()
       .catch((error: unknown) => log.warn({ code: 'POLICY_NOT_STATED' }, messageOf(error)));
   });
+  home.start();
   serveOwner(DESCRIPTORS.cli, ownerTable(core, home, trace), { 'daemon.stop': stop, 'daemon.forget': stop });
   await core.root().catch((error: unknown) => log.error({ code: 'ROOT_UNAVAILABLE' }, messageOf(error)));
-  home.start();
   log.info({ code: 'STARTED', state: home.executor ? 'paired' : 'unpaired' }, 'daemon is up');
 }
 

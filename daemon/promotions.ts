@@ -12,7 +12,8 @@ import type { PromoteReply } from '../helpers/promote/protocol.ts';
 import type { AdmittedCommand } from './gate.ts';
 import type { Peer } from './peers.ts';
 
-const START_MS = 10_000;
+const START_MS = 15_000;
+const START_TRIES = 5;
 /** No time limit ends an apply between two steps; this bounds only a promote that no longer speaks at all. */
 const APPLY_MS = 3_600_000;
 /** Slot of recovery: an always empty draft folder. */
@@ -127,9 +128,20 @@ export class Promotions {
     throw error;
   }
 
+  /** Asks for a promote until one is there: while an earlier one is still ending the supervisor refuses another. */
+  async #started(slot: number): Promise<PromoteClient> {
+    for (let asked = 1; ; asked += 1) {
+      this.#parts.start(slot);
+      try {
+        return await this.#parts.peer.connected(START_MS / START_TRIES);
+      } catch (error) {
+        if (asked === START_TRIES) throw error;
+      }
+    }
+  }
+
   async #begin(slot: number): Promise<{ client: PromoteClient; recovered: PromoteReply<'promote.recover'> }> {
-    this.#parts.start(slot);
-    const client = await this.#parts.peer.connected(START_MS);
+    const client = await this.#started(slot);
     const recovered = await client.request('promote.recover', {}, { withinMs: APPLY_MS });
     return { client, recovered };
   }

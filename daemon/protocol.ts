@@ -124,7 +124,6 @@ export const daemonRequests = {
       z.strictObject({
         flow: z.literal('enrolment'),
         machineName: z.string().min(1).max(64),
-        replace,
         requestId: z.string().regex(/^req_[0-9a-f]{32}$/),
         challenge: bytes(32),
       }),
