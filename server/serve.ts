@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { aboutError } from './about-error.ts';
 import { setupAddress } from './accounts/setup.ts';
 import { createApp } from './app.ts';
 import { startCommandKey } from './command-key.ts';
@@ -51,7 +52,7 @@ async function sweepPairings(context: Context): Promise<void> {
     await expirePairings(context);
   } catch (error) {
     // Each call looks at the time itself; the next sweep tries again.
-    context.log.error({ error: error instanceof Error ? error.name : 'unknown' }, 'pairings not swept');
+    context.log.error(aboutError(error), 'pairings not swept');
   }
 }
 

@@ -1,4 +1,5 @@
 import { isIPv6 } from 'node:net';
+import { aboutError } from '../about-error.ts';
 import type { Context } from '../context.ts';
 import { Refusal } from '../refusal.ts';
 
@@ -31,10 +32,7 @@ export const limits = {
  */
 export async function takeLimit(context: Context, limit: Limit, subject: string): Promise<void> {
   const taken = await countUse(context, limit, subject).catch((cause: unknown) => {
-    context.log.error(
-      { limit: limit.name, error: cause instanceof Error ? cause.name : 'unknown' },
-      'limit not counted',
-    );
+    context.log.error({ ...aboutError(cause), limit: limit.name }, 'limit not counted');
     throw new Refusal('UNAVAILABLE', 'This cannot be done now: its limit cannot be counted. Try again in a minute.', {
       status: 503,
     });

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { aboutError } from '../about-error.ts';
 import { decode, encode } from '../../helpers/protocol/codec.ts';
 import {
   pairingIdSchema,
@@ -102,7 +103,7 @@ function answerRefusal(context: Context, error: unknown, reply: FastifyReply): F
       .type(MSGPACK)
       .send(encode({ code: 'VERSION_UNSUPPORTED', message: 'This is no pairing call.' }));
   }
-  context.log.error({ error: error instanceof Error ? error.name : 'unknown' }, 'pairing call failed');
+  context.log.error(aboutError(error), 'pairing call failed');
   return reply
     .status(503)
     .type(MSGPACK)
