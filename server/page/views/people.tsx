@@ -9,6 +9,8 @@ import { Answered, Notice, Refused } from '../parts/notice.tsx';
 import { StateMark } from '../parts/standing.tsx';
 import { addressOf, Link } from '../router.tsx';
 import { Invite, type Invitation } from './invite.tsx';
+import { MakeProject } from './make-project.tsx';
+import { Memberships } from './memberships.tsx';
 
 /** Members of the organisation, and inviting one more. */
 export function People() {
@@ -42,23 +44,44 @@ export function People() {
           )}
         </Answered>
         {administers && (
-          <div class="stack">
-            {invitation !== undefined && (
-              <Notice tone="done" title={say('people.invited', { name: invitation.name })}>
-                <p>{say('people.link-once')}</p>
-                <CopyBlock text={invitation.address} label={say('people.link')} />
-              </Notice>
-            )}
-            <Invite
-              onInvited={(made) => {
-                setInvitation(made);
-                if (asked.state === 'there') asked.ask();
-              }}
-            />
-          </div>
+          <Beside
+            invitation={invitation}
+            onInvited={setInvitation}
+            onDone={asked.state === 'there' ? asked.ask : () => undefined}
+          />
         )}
       </div>
     </>
+  );
+}
+
+/** What an administrator adds: people, and what they belong to. */
+function Beside({
+  invitation,
+  onInvited,
+  onDone,
+}: {
+  readonly invitation: Invitation | undefined;
+  readonly onInvited: (made: Invitation) => void;
+  readonly onDone: () => void;
+}) {
+  const { say } = usePage();
+  return (
+    <div class="stack">
+      {invitation !== undefined && (
+        <Notice tone="done" title={say('people.invited', { name: invitation.name })}>
+          <p>{say('people.link-once')}</p>
+          <CopyBlock text={invitation.address} label={say('people.link')} />
+        </Notice>
+      )}
+      <Invite
+        onInvited={(made) => {
+          onInvited(made);
+          onDone();
+        }}
+      />
+      <MakeProject onDone={onDone} />
+    </div>
   );
 }
 
@@ -85,11 +108,13 @@ function Member({ row, administers, onLink, onDone }: MemberPart & { readonly ad
   );
 }
 
-function MemberActions({ row: { id, name }, onLink, onDone }: MemberPart) {
+function MemberActions({ row, onLink, onDone }: MemberPart) {
+  const { id, name } = row;
   const { say, calls, announce } = usePage();
   const linking = useDeed();
   const leaving = useDeed();
   const [asking, setAsking] = useState(false);
+  const [showing, setShowing] = useState(false);
   const makeLink = (): void =>
     void linking.run(async () => onLink({ name, address: (await calls.linkFor(id)).address }));
   const offboard = async (): Promise<void> => {
@@ -100,6 +125,9 @@ function MemberActions({ row: { id, name }, onLink, onDone }: MemberPart) {
   };
   return (
     <div class="row-actions">
+      <Button kind="quiet" label={say('members.open-of', { name })} onPress={() => setShowing(true)}>
+        {say('members.open')}
+      </Button>
       <Button kind="quiet" busy={linking.busy} label={say('people.link-for', { name })} onPress={makeLink}>
         {say('people.make-link')}
       </Button>
@@ -107,6 +135,7 @@ function MemberActions({ row: { id, name }, onLink, onDone }: MemberPart) {
         {say('people.offboard')}
       </Button>
       <Refused refused={linking.refused} />
+      {showing && <Memberships row={row} onClose={() => setShowing(false)} onDone={onDone} />}
       {asking && (
         <Dialog title={say('people.offboard.ask', { name })} onClose={() => setAsking(false)}>
           <p>{say('people.offboard.text')}</p>

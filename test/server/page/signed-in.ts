@@ -1,7 +1,12 @@
-import type { Browser } from 'playwright-core';
+import type { Browser, BrowserContext } from 'playwright-core';
 import { openWindow } from './browser.ts';
 import type { Window } from './browser.ts';
 import { OWNER } from './world.ts';
+
+type Cookies = Awaited<ReturnType<BrowserContext['cookies']>>;
+
+/** Sessions by server: a login name gets ten tries in ten minutes, and a window more needs none. */
+const sessions = new Map<string, Cookies>();
 
 /** Opens a window in which the owner of a world is signed in. */
 export async function openSignedIn(
@@ -11,12 +16,17 @@ export async function openSignedIn(
   more: { readonly dark?: boolean; readonly height?: number } = {},
 ): Promise<Window> {
   const window = await openWindow(browser, width, more);
-  const { page } = window;
+  const { page, context } = window;
+  const kept = sessions.get(origin);
+  if (kept !== undefined) await context.addCookies(kept);
   await page.goto(origin);
-  await page.getByLabel('Login name').fill(OWNER.login);
-  await page.getByLabel('Password').fill(OWNER.password);
-  await page.getByRole('button', { name: 'Sign in' }).click();
+  if (kept === undefined) {
+    await page.getByLabel('Login name').fill(OWNER.login);
+    await page.getByLabel('Password').fill(OWNER.password);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+  }
   await page.getByRole('heading', { level: 1, name: 'Machines' }).waitFor();
+  if (kept === undefined) sessions.set(origin, await context.cookies());
   return window;
 }
 

@@ -85,6 +85,36 @@ describe('every view of the page', function () {
     await window.close();
   });
 
+  it('a project is made, and somebody becomes a member of it, without a barrier in the dialog', async () => {
+    const window = await openSignedIn(browser, tour.world.origin, 390);
+    const { page } = window;
+    await show(window, `${tour.world.origin}/people`);
+    await page.getByLabel('Name of the new one').fill('Soundings');
+    await page.getByRole('button', { name: 'Make it' }).click();
+    await page.getByText('Soundings is made.').waitFor();
+    await page.getByRole('button', { name: 'Memberships of Isla Grant' }).click();
+    await page.getByLabel('Project: Soundings').selectOption('admin');
+    await page.getByText('The memberships of Isla Grant are changed.').waitFor();
+    assert.equal(await page.getByLabel('Project: Soundings').inputValue(), 'admin');
+    assert.deepEqual(await findBarriers(page), []);
+    assert.deepEqual(window.faults, []);
+    await window.close();
+  });
+
+  it('another language is chosen and kept', async () => {
+    const window = await openSignedIn(browser, tour.world.origin, 390);
+    const { page } = window;
+    await show(window, `${tour.world.origin}/account`);
+    await page.getByLabel('Language').selectOption('de');
+    await page.getByRole('heading', { level: 1, name: 'Konto' }).waitFor();
+    assert.equal(await page.evaluate(() => document.documentElement.lang), 'de');
+    await show(window, `${tour.world.origin}/machines/${tour.executor}`);
+    await page.getByText('Der gekoppelte Schlüssel').waitFor();
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth > innerWidth), false);
+    assert.deepEqual(await findBarriers(page), []);
+    await window.close();
+  });
+
   it('back and forward walk through the views', async () => {
     const window = await openSignedIn(browser, tour.world.origin, 1280);
     await window.page.getByRole('link', { name: 'Runs' }).click();
