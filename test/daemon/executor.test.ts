@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { commandIdSchema, executorIdSchema, runIdSchema } from '../../helpers/protocol/ids.ts';
@@ -26,10 +26,7 @@ describe('a real executor', function () {
   });
   after(() => end());
   afterEach(async () => {
-    plane.lie = (_, fields) => fields;
-    plane.cancel = [];
-    plane.answering = true;
-    plane.standing = 'accepting';
+    plane.beHonest();
     await executor.is('online');
   });
 
@@ -175,12 +172,24 @@ describe('a real executor', function () {
     await until('a new session', () => plane.epoch > epoch || undefined);
   });
 
-  it('believes no control answer that another key signed: without one nothing starts after three seconds', async function () {
-    this.timeout(30_000);
-    plane.lie = (type, fields) => (type === 'control.answer' ? { ...fields, nonce: randomBytes(32) } : fields);
+  it('believes no control answer of another key and none for another question: it leaves the connection and starts nothing', async () => {
     const { epoch } = plane;
-    await until('the daemon leaves the connection', () => plane.epoch > epoch || !plane.isConnected || undefined);
-    plane.lie = (_, fields) => fields;
+    plane.signingKey = generateKeyPairSync('ed25519').privateKey;
+    await until(
+      'the daemon leaves a connection whose answers another key signs',
+      () => !plane.isConnected || plane.epoch > epoch || undefined,
+    );
+    const told = plane.told.length;
+    plane.deliver(plane.frame({ operation: 'file.write', arguments: { path: 'forged.txt', content: 'x' } }));
+    plane.beHonest();
+    await until('a proved session', () => (plane.isConnected && plane.epoch > epoch) || undefined);
+    assert.equal(plane.told.length, told);
+    const second = plane.epoch;
+    plane.lie = (type, fields) => (type === 'control.answer' ? { ...fields, nonce: randomBytes(32) } : fields);
+    await until(
+      'the daemon leaves a connection whose answers are for another question',
+      () => !plane.isConnected || plane.epoch > second || undefined,
+    );
   });
 
   it('goes to its error state when it is a copy of an older state, and says so', async () => {

@@ -20,16 +20,19 @@ export class CuttingProxy {
   readonly #pairs = new Set<Pair>();
   #cutAfter: number | undefined;
   #isSwallowing = false;
-  /** Bytes that went up through connections made since `watch`. */
+  #isRefusing = false;
+  readonly #accepted = new Map<number, number>();
+  /** Bytes that came from machines so far. */
   upBytes = 0;
   /** How often a connection was cut by `cutAfterUp`. */
   cuts = 0;
-  /** Is told every piece that goes up, before it is passed on. */
-  heardUp: (bytes: Buffer) => void = () => undefined;
 
-  /** `target` is asked at each connection, because a control plane may come back on another port. */
-  constructor(target: () => number) {
-    this.#server = net.createServer((machine) => this.#accept(machine, target()));
+  /** Loopback port that new connections are passed to. */
+  target: number;
+
+  constructor(target: number) {
+    this.target = target;
+    this.#server = net.createServer((machine) => this.#accept(machine, this.target));
   }
 
   /** Listens on a loopback port and answers the origin. */
@@ -45,7 +48,12 @@ export class CuttingProxy {
     return this.#pairs.size;
   }
 
-  /** Passes exactly `bytes` more bytes up, counted over all connections of now, then resets both sides. */
+  /** How many connections were passed to this port. */
+  accepted(port: number): number {
+    return this.#accepted.get(port) ?? 0;
+  }
+
+  /** Passes exactly `bytes` more bytes up, counted over all connections of now, then resets both sides and refuses new ones. */
   cutAfterUp(bytes: number): void {
     this.#cutAfter = bytes;
   }
@@ -55,9 +63,16 @@ export class CuttingProxy {
     this.#isSwallowing = true;
   }
 
+  /** Ends every connection of now and lets no new one come about, until `pass`. */
+  refuse(): void {
+    this.#isRefusing = true;
+    this.cut();
+  }
+
   /** Passes again what comes from now on; what was kept back is lost with its connection. */
   pass(): void {
     this.#isSwallowing = false;
+    this.#isRefusing = false;
     this.#cutAfter = undefined;
   }
 
@@ -73,6 +88,11 @@ export class CuttingProxy {
   }
 
   #accept(machine: net.Socket, port: number): void {
+    if (this.#isRefusing) {
+      machine.resetAndDestroy();
+      return;
+    }
+    this.#accepted.set(port, this.accepted(port) + 1);
     const plane = net.connect({ host: '127.0.0.1', port });
     for (const socket of [machine, plane]) socket.setNoDelay(true);
     const pair: Pair = { machine, plane, passed: { up: 0, down: 0 } };
@@ -86,7 +106,6 @@ export class CuttingProxy {
   }
 
   #up(pair: Pair, bytes: Buffer): void {
-    this.heardUp(bytes);
     this.upBytes += bytes.length;
     if (this.#cutAfter === undefined) {
       pair.plane.write(bytes);
@@ -100,6 +119,7 @@ export class CuttingProxy {
     }
     this.#cutAfter = undefined;
     this.cuts += 1;
+    this.#isRefusing = true;
     // The last bytes leave before the connection goes: else the cut would come earlier than the test said.
     pair.plane.write(passing, () => this.#end(pair));
     pair.machine.pause();

@@ -66,6 +66,8 @@ export class FakeControlPlane {
   /** When false nothing is answered any more: what is asked is swallowed. */
   answering = true;
   readonly #key = generateKeyPairSync('ed25519');
+  /** What everything is signed with; a test may put a stranger's in its place. */
+  signingKey: KeyObject = this.#key.privateKey;
   readonly #http = http.createServer((request, response) => void this.#serve(request, response));
   readonly #sockets = new WebSocketServer({
     noServer: true,
@@ -90,6 +92,15 @@ export class FakeControlPlane {
   #firstControl = true;
   acknowledged: { count: number; head: Uint8Array } = { count: 0, head: new Uint8Array(32) };
   readonly #waiting = new Map<CommandId, (told: Told) => void>();
+
+  /** Signs with its own key again. */
+  beHonest(): void {
+    this.signingKey = this.#key.privateKey;
+    this.lie = (_, fields) => fields;
+    this.cancel = [];
+    this.answering = true;
+    this.standing = 'accepting';
+  }
 
   /** Public command key, 32 bytes. */
   get commandKey(): Uint8Array {
@@ -152,8 +163,8 @@ export class FakeControlPlane {
       envelopeDigest: statementDigest('control.command', payload),
     });
     return {
-      envelope: signPayload(this.#key.privateKey, 'control.command', payload),
-      leased: signPayload(this.#key.privateKey, 'control.leased', encodeStatement('control.leased', leased)),
+      envelope: signPayload(this.signingKey, 'control.command', payload),
+      leased: signPayload(this.signingKey, 'control.leased', encodeStatement('control.leased', leased)),
       arguments: input,
       content,
     };
@@ -196,7 +207,7 @@ export class FakeControlPlane {
   sign<Type extends ControlStatementType>(type: Type, fields: Omit<Statement<Type>, 'guard'>): Signed {
     // The guard is the one field that every statement has and callers leave out.
     const statement = this.lie(type, { guard: this.#nextGuard(), ...fields } as Statement<Type>);
-    return signPayload(this.#key.privateKey, type, encodeStatement(type, statement));
+    return signPayload(this.signingKey, type, encodeStatement(type, statement));
   }
 
   #nextGuard(): number {

@@ -1,0 +1,217 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+
+import { askDaemon, isDaemonUp } from '../../../daemon/cli/owner-client.ts';
+import { placesIn } from '../../../daemon/cli/places.ts';
+import { readPin, writePin, writeSetUp } from '../../../daemon/cli/set-up.ts';
+import { freePort, startServer, stopChild, until } from '../../../daemon/demo/children.ts';
+import type { RunningServer } from '../../../daemon/demo/children.ts';
+import { Person } from '../../../daemon/demo/person.ts';
+import { pair } from '../../../daemon/demo/settle.ts';
+import type { PairingState } from '../../../daemon/protocol.ts';
+import { CommandLine } from '../../fixtures/command-line.ts';
+import { skipBecause } from '../../skip.ts';
+
+/** Longest wait for a condition; long, because the machine may be busy with other things. */
+const PATIENCE_MS = 60_000;
+
+type Listed = { readonly executor: string; readonly state: string };
+
+describe('a pairing in place of another', function () {
+  this.timeout(300_000);
+  let cli: CommandLine;
+  let server: RunningServer;
+  let person: Person;
+  let team: string;
+  let folder: string;
+  let supervisor: ChildProcess;
+  const places = () => placesIn(path.join(folder, 'executor'));
+  const here = (...words: string[]) => ['--in', path.join(folder, 'executor'), ...words];
+
+  before(async () => {
+    cli = await CommandLine.build(true);
+    folder = fs.mkdtempSync(path.join(os.tmpdir(), 'replacement-'));
+    fs.chmodSync(folder, 0o755);
+    fs.mkdirSync(path.join(folder, 'root'));
+    process.env['NESSIE_ALLOW_LOOPBACK_HTTP'] = '1';
+    server = await startServer(cli.dist, path.join(folder, 'server'), await freePort());
+    person = new Person(server.origin);
+    const facts = { organisation: 'Organisation', team: 'Team', project: 'Project', login: 'owner', name: 'Owner' };
+    await person.setUp(server.setup ?? '', { ...facts, password: 'correct horse battery staple' });
+    team = (await person.get<{ teams: { id: string }[] }>('/api/page/organisation')).teams[0]?.id ?? '';
+    writeSetUp({ places: places(), origin: server.origin, root: path.join(folder, 'root') });
+    await start();
+    await pair(person, places(), 'machine');
+    await online();
+  });
+  after(async () => {
+    await end();
+    await stopChild(server.process);
+    await cli.remove();
+    fs.rmSync(folder, { recursive: true, force: true });
+  });
+
+  async function start(): Promise<void> {
+    supervisor = spawn(process.execPath, ['--no-warnings', path.join(cli.dist, 'supervisor.mjs'), places().stateDir], {
+      stdio: 'ignore',
+      env: { NESSIE_ALLOW_LOOPBACK_HTTP: '1' },
+    });
+    await until('the daemon answers', PATIENCE_MS, async () => (await isDaemonUp(places().stateDir)) || undefined);
+  }
+  async function end(): Promise<void> {
+    if (supervisor.exitCode === null && supervisor.signalCode === null) {
+      const exited = new Promise((resolve) => supervisor.once('exit', resolve));
+      supervisor.kill('SIGKILL');
+      await exited;
+    }
+    await until('nothing answers', PATIENCE_MS, async () => !(await isDaemonUp(places().stateDir)) || undefined);
+  }
+  /** Starts again where the tree ended by itself, as a service manager does. */
+  async function keepUp(): Promise<void> {
+    if (supervisor.exitCode !== null || supervisor.signalCode !== null) await start();
+  }
+  const online = (): Promise<string> =>
+    until('the machine is online', PATIENCE_MS, async () => {
+      await keepUp();
+      const status = await askDaemon(places().stateDir, 'daemon.status', {}).catch(() => undefined);
+      return status?.state === 'online' && status.executor !== null ? status.executor : undefined;
+    });
+  const live = async (): Promise<string[]> => {
+    const { executors } = await person.get<{ executors: Listed[] }>('/api/page/executors');
+    return executors
+      .filter(({ state }) => !['revoked', 'pending_pairing'].includes(state))
+      .map(({ executor }) => executor);
+  };
+  const standing = (): Promise<PairingState> => askDaemon(places().stateDir, 'daemon.pairing', {});
+
+  async function claim(code: string | null): Promise<void> {
+    const shown = await person.post<{ pairing: string; fingerprint: string }>('/api/page/pairings/lookup', { code });
+    const destination = { label: 'machine', scope: 'private', team, fingerprint: shown.fingerprint };
+    await person.post(`/api/page/pairings/${shown.pairing}/claim`, destination);
+  }
+  const stages = ['sending', 'offered', 'claimed', 'answered'] as const;
+
+  /** Goes through a replacement as both people would, and cuts once at a stage; resolves with the new executor. */
+  async function replaceWith(
+    stage: (typeof stages)[number],
+    afterMs: number,
+    cut: () => Promise<void>,
+  ): Promise<string> {
+    const before = await online();
+    let isCut = false;
+    const cutOnce = async (now: (typeof stages)[number]): Promise<void> => {
+      if (isCut || now !== stage) return;
+      isCut = true;
+      await wait(afterMs);
+      await cut();
+    };
+    await askDaemon(places().stateDir, 'daemon.pair', { flow: 'code', machineName: 'machine', replace: true });
+    await cutOnce('sending');
+    let claimed = '';
+    const replaced = await until(`the pairing is replaced, cut when ${stage}`, PATIENCE_MS, async () => {
+      await keepUp();
+      const now = await standing().catch(() => undefined);
+      assert.ok((await live()).length <= 1, 'never two live executors');
+      if (now?.state === 'paired' && now.executor !== before) return now;
+      if (now?.state === 'offered') await cutOnce('offered');
+      if (now?.state === 'offered' && now.code !== null && claimed !== now.code) {
+        await claim(now.code);
+        claimed = now.code;
+      }
+      if (now?.state === 'claimed') await cutOnce('claimed');
+      if (now?.state === 'claimed') {
+        const { claimDigest } = now;
+        await askDaemon(places().stateDir, 'daemon.pair-answer', { answer: 'confirm', claimDigest }).catch(
+          () => undefined,
+        );
+        await cutOnce('answered');
+      }
+      return undefined;
+    });
+    writePin({ places: places(), paired: replaced, confirm: 'page' });
+    assert.equal(await online(), replaced.executor);
+    assert.deepEqual(await live(), [replaced.executor]);
+    assert.deepEqual(fs.readdirSync(path.join(places().stateDir, 'key-store')).toSorted(), ['guards', 'key']);
+    return replaced.executor;
+  }
+
+  it('a person at each side says yes: the new executor is the only live one, and its pin is the one on disk', async function () {
+    if (!['/usr/bin', '/bin'].some((bin) => fs.existsSync(path.join(bin, 'script'))))
+      return skipBecause(this, 'the script program');
+    const before = await online();
+    const look = async (shown: string): Promise<undefined> => {
+      const code = /(\d{4}) (\d{4})/.exec(shown.slice(shown.indexOf('type')));
+      await claim(`${code?.[1]}${code?.[2]}`);
+    };
+    const typings = [
+      { when: /control plane[\s\S]*valid until/, type: look },
+      { when: /Type "yes"/, type: 'yes' },
+    ];
+    const { code, out } = await cli.atTerminal(here('pair', '--replace', '--no-qr'), typings);
+    assert.equal(code, 0, out);
+    const now = await online();
+    assert.notEqual(now, before);
+    assert.deepEqual(await live(), [now]);
+    assert.equal(readPin(places())?.executor, now);
+  });
+
+  it('a no at the machine leaves the pairing before as it was', async function () {
+    if (!['/usr/bin', '/bin'].some((bin) => fs.existsSync(path.join(bin, 'script'))))
+      return skipBecause(this, 'the script program');
+    const before = await online();
+    const look = async (shown: string): Promise<undefined> => {
+      const code = /(\d{4}) (\d{4})/.exec(shown.slice(shown.indexOf('type')));
+      await claim(`${code?.[1]}${code?.[2]}`);
+    };
+    const typings = [
+      { when: /control plane[\s\S]*valid until/, type: look },
+      { when: /Type "yes"/, type: 'no' },
+    ];
+    const { code, out } = await cli.atTerminal(here('pair', '--replace', '--no-qr'), typings);
+    assert.equal(code, 3, out);
+    assert.match(out, /stands as it was/);
+    assert.equal(await online(), before);
+    assert.deepEqual(await live(), [before]);
+    assert.equal(readPin(places())?.executor, before);
+  });
+
+  it('another origin, another root, and an operator’s enrolment block it', async () => {
+    const before = await online();
+    const other = path.join(folder, 'other');
+    fs.mkdirSync(other);
+    const enrolment = ['--request', `req_${'a'.repeat(32)}`, '--challenge', Buffer.alloc(32).toString('base64url')];
+    for (const [words, code] of [
+      [['--origin', 'https://other.example'], 3],
+      [['--root', other], 3],
+      [enrolment, 2],
+    ] as const) {
+      const ran = await cli.run(here('pair', '--replace', ...words));
+      assert.equal(ran.code, code, ran.error);
+    }
+    assert.equal(await online(), before);
+  });
+
+  it('N-079 a replacement that is cut at any stage, on either side, ends with one live executor and never has two', async () => {
+    const everything = async (): Promise<void> => {
+      await end();
+      await start();
+    };
+    const controlPlane = async (): Promise<void> => {
+      const exited = new Promise((resolve) => server.process.once('exit', resolve));
+      server.process.kill('SIGKILL');
+      await exited;
+      server = await startServer(cli.dist, path.join(folder, 'server'), Number(new URL(server.origin).port));
+    };
+    for (const stage of stages) {
+      for (const cut of [everything, controlPlane]) await replaceWith(stage, 0, cut);
+    }
+    for (const afterMs of [3, 8, 15, 30]) {
+      for (const cut of [everything, controlPlane]) await replaceWith('answered', afterMs, cut);
+    }
+  });
+});
