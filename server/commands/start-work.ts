@@ -68,6 +68,7 @@ export async function startWork(
 }
 
 async function sweepPayloads(work: Work): Promise<void> {
+  await work.keys.refresh();
   await deleteExpiredPayloads(work.store, work.keys, work.clock.now());
 }
 

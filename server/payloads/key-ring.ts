@@ -65,8 +65,16 @@ export class KeyRing {
     return found && Buffer.from(found.key, 'base64');
   }
 
+  /** Reads the file again: another process may have rotated. Throws KeyRingRefused, and the ring stays as it was. */
+  async refresh(): Promise<void> {
+    const found = await readRing(join(this.#folder, FILE));
+    if (!found) throw new KeyRingRefused(`${FILE} is gone; restore it from a backup of this data folder`);
+    this.#ring = found;
+  }
+
   /** Makes a new current key; older ones stay for what they sealed. Returns its id. */
   async rotate(now: number): Promise<string> {
+    await this.refresh();
     const next = newKey(now);
     await this.#replace({ ...this.#ring, current: next.id, keys: [...this.#ring.keys, next] });
     return next.id;
@@ -74,6 +82,7 @@ export class KeyRing {
 
   /** Destroys every key that is neither current nor in `used`. Returns the destroyed ids. */
   async prune(used: ReadonlySet<string>): Promise<readonly string[]> {
+    await this.refresh();
     const kept = this.#ring.keys.filter(({ id }) => id === this.#ring.current || used.has(id));
     const gone = this.ids.filter((id) => !kept.some((key) => key.id === id));
     if (gone.length > 0) await this.#replace({ ...this.#ring, keys: kept });

@@ -56,6 +56,17 @@ describe('sealed payloads', () => {
     assert.deepEqual((await KeyRing.open(folder, 3)).ids, [next]);
   });
 
+  it('a key that another process made is used from the next look on, and is never written over', async () => {
+    const running = await KeyRing.open(folder, 0);
+    const other = await KeyRing.open(folder, 1);
+    const next = await other.rotate(2);
+    await running.refresh();
+    assert.equal(running.current, next);
+    const third = await other.rotate(3);
+    await running.prune(new Set([next]));
+    assert.deepEqual((await KeyRing.open(folder, 4)).ids.toSorted(), [next, third].toSorted());
+  });
+
   it('refuses a ring that others can read, that is a link or that is damaged, and leaves it as it is', async () => {
     const path = join(folder, 'payload-keys.json');
     await KeyRing.open(folder, 0);
