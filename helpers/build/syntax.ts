@@ -31,7 +31,8 @@ export async function readSource(root: string, file: string): Promise<Source> {
   const text = await readFile(join(root, file), 'utf8');
   // Positions count on from one parse to the next and begin at the first token, so a first token is planted at 0.
   const options = { syntax: 'typescript', tsx: file.endsWith('x'), target: 'es2022' } as const;
-  const tree = await parse(`;${text}`, options).catch((cause: unknown) => {
+  // The line that names the interpreter is of the same length as a comment, and only a comment may stand behind that token.
+  const tree = await parse(`;${text.replace(/^#!/, '//')}`, options).catch((cause: unknown) => {
     throw new Error(`${file} cannot be parsed: ${String(cause)}`, { cause });
   });
   const bytes = Buffer.from(text);
