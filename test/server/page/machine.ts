@@ -8,9 +8,23 @@ import type { Places } from '../../../daemon/cli/places.ts';
 import { readPolicy, writePin, writeSetUp } from '../../../daemon/cli/set-up.ts';
 import { startExecutor, stopChild, until } from '../../../daemon/demo/children.ts';
 import type { PairingState } from '../../../daemon/protocol.ts';
+import { endWithTests } from './world.ts';
 import type { World } from './world.ts';
 
 const WAIT_MS = 20_000;
+
+/** Plain http to this machine must be permitted by name; for other tests it stays as it was. */
+function setUpOnLoopback(wish: Parameters<typeof writeSetUp>[0]): void {
+  const name = 'NESSIE_ALLOW_LOOPBACK_HTTP';
+  const before = process.env[name];
+  process.env[name] = '1';
+  try {
+    writeSetUp(wish);
+  } finally {
+    if (before === undefined) delete process.env[name];
+    else process.env[name] = before;
+  }
+}
 
 /** A real machine: the whole process tree of an executor over a folder with a small project. */
 export class Machine {
@@ -34,11 +48,9 @@ export class Machine {
       fs.writeFileSync(path.join(root, file), content);
     }
     const places = placesIn(path.join(folder, 'executor'));
-    // A trial on loopback, which must be permitted by name.
-    process.env['NESSIE_ALLOW_LOOPBACK_HTTP'] = '1';
-    writeSetUp({ places, origin: world.origin, root });
+    setUpOnLoopback({ places, origin: world.origin, root });
     const child = startExecutor(world.dist, places.stateDir, folder);
-    process.once('exit', () => child.kill());
+    endWithTests(child);
     await until('the executor to answer', WAIT_MS, () => isDaemonUp(places.stateDir));
     return new Machine(name, root, places, child);
   }

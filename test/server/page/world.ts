@@ -2,6 +2,7 @@
  * The page as people meet it: the built page served by the real control plane in a process of its own, real machines or machines
  * at the level of the protocol behind it, and Chromium in front.
  */
+import type { ChildProcess } from 'node:child_process';
 import fs from 'node:fs';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
@@ -42,6 +43,17 @@ export async function installation(): Promise<string> {
   return dist;
 }
 
+const children = new Set<ChildProcess>();
+process.once('exit', () => {
+  for (const child of children) child.kill();
+});
+
+/** A test process that ends early leaves no child behind. */
+export function endWithTests(child: ChildProcess): void {
+  children.add(child);
+  child.once('exit', () => children.delete(child));
+}
+
 async function freePort(): Promise<number> {
   const server = net.createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -69,8 +81,7 @@ export class World {
     const folder = fs.mkdtempSync(path.join(tmpdir(), 'page-'));
     fs.chmodSync(folder, 0o755);
     const server = await startServer(dist, path.join(folder, 'server'), await freePort());
-    // A test process that ends early leaves no server behind.
-    process.once('exit', () => server.process.kill());
+    endWithTests(server.process);
     return new World(dist, folder, server);
   }
 
