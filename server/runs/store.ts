@@ -26,7 +26,7 @@ export async function bindingsOf(reader: Reader, run: RunId): Promise<BindingRow
 
 /** Makes a run with its immutable context, in the caller's transaction. */
 export async function makeRun(
-  work: Work,
+  work: Pick<Work, 'clock' | 'secrets'>,
   tx: Writer,
   context: {
     readonly person: PersonId;

@@ -217,7 +217,8 @@ async function signIn(context: Context, by: SignedIn, origin: string): Promise<C
   };
 }
 
-async function pairMachine(
+/** Pairs a machine without its HTTP calls, has its descriptor confirmed, and switches an agent on. */
+export async function pairMachine(
   context: Context,
   {
     by,
