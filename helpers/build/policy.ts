@@ -15,7 +15,7 @@ export function render(): string {
     '(`$XDG_CONFIG_HOME/nessie-executor/<name>/`, for root `/etc/nessie-executor/<name>/`). It is written whole, with every default,',
     'at the first pairing; each section keeps the reason that you give it in `why`. The daemon sees a change within a second:',
     'what it narrows holds at once, what it widens waits for a review on the page. A file that cannot be read or is invalid',
-    'permits nothing but what already runs. `nessie-executor policy show|check|allow|deny|root` work on it.',
+    'permits nothing but what already runs. `nessie-executor policy show|check|allow|deny|promotion` work on it.',
     '',
     '## Defaults',
     '',
