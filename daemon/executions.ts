@@ -135,7 +135,7 @@ export class Executions {
 
   async #stop({ commandId }: StopOperation['input']): Promise<StopOperation['output']> {
     const { facts } = this.#of(commandId);
-    if (facts.operation === 'workspace.promote') this.#parts.workers.promotions.cancel();
+    if (facts.operation === 'workspace.promote') this.#parts.workers.promotions.cancel(facts.command);
     else await workspaceCancel(this.#parts.workers.workspace(), facts.command);
     return { asked: true };
   }

@@ -6,6 +6,7 @@ import type { PromoteClient } from '../actors/promote.ts';
 import { HelperGone, HelperSilent } from '../actors/helper-client.ts';
 import type { WorkspaceClient } from '../actors/workspace.ts';
 import { decode } from '../helpers/protocol/codec.ts';
+import type { CommandId } from '../helpers/protocol/ids.ts';
 import type { FailureCode } from '../helpers/protocol/operations.ts';
 import { signedSchema } from '../helpers/protocol/signed.ts';
 import type { PromoteReply } from '../helpers/promote/protocol.ts';
@@ -31,6 +32,9 @@ export interface PromotionParts {
 export class Promotions {
   readonly #parts: PromotionParts;
   #queue: Promise<unknown> = Promise.resolve();
+  /** Commands whose turn has not come, each with what ends it at once. */
+  readonly #waiting = new Map<CommandId, () => void>();
+  #running: CommandId | undefined;
 
   constructor(parts: PromotionParts) {
     this.#parts = parts;
@@ -57,13 +61,30 @@ export class Promotions {
 
   /** Applies one approved draft; the answer is the operation's result. Rejects when nobody can say how it ended. */
   promote(command: AdmittedCommand): Promise<unknown> {
-    return this.#alone(() => this.#promote(command));
+    const id = command.envelope.command;
+    const withdrawn = new Promise<unknown>((resolve) => {
+      this.#waiting.set(id, () => resolve(failure('CANCELLED', 'It waited for another promotion and did not begin.')));
+    });
+    const applied = this.#alone(async () => {
+      // Withdrawn while it waited: it has ended already.
+      if (!this.#waiting.delete(id)) return undefined;
+      this.#running = id;
+      try {
+        return await this.#promote(command);
+      } finally {
+        this.#running = undefined;
+      }
+    });
+    return Promise.race([withdrawn, applied]);
   }
 
-  /** Asks the running apply to end before its commit. */
-  cancel(): void {
-    // With no apply running there is nothing to cancel; a cancel that comes after the commit changes nothing.
-    if (this.#parts.peer.isConnected)
+  /** Ends a promotion that waits at once, and asks one that runs to end before its commit; another one is left alone. */
+  cancel(command: CommandId): void {
+    const withdraw = this.#waiting.get(command);
+    this.#waiting.delete(command);
+    withdraw?.();
+    // A cancel that comes before promote is there or after the commit changes nothing.
+    if (this.#running === command && this.#parts.peer.isConnected)
       void this.#parts.peer.client.request('promote.cancel', {}, { withinMs: START_MS }).catch(() => undefined);
   }
 
