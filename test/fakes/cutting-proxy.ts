@@ -69,8 +69,9 @@ export class CuttingProxy {
     this.cut();
   }
 
-  /** Passes again what comes from now on; what was kept back is lost with its connection. */
+  /** Passes again what comes from now on; what was kept back is lost, and its connection with it. */
   pass(): void {
+    if (this.#isSwallowing) this.cut();
     this.#isSwallowing = false;
     this.#isRefusing = false;
     this.#cutAfter = undefined;

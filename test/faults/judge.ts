@@ -59,13 +59,17 @@ function judgeOne(world: World, call: UnderWay, effects: number): Verdict {
 }
 
 /** Settled on both sides, or unknown on both sides, or never given to the machine. */
-function isAtRest(world: World, call: UnderWay): boolean {
+export async function isAtRest(world: World, call: UnderWay): Promise<boolean> {
   const stored = storedOf(world, call);
   if (stored.open === 1) return false;
   const machine = inLedger(world.places.stateDir, call.command);
   if (!machine) return true;
   if (machine.phase === 'acknowledged') return stored.state !== 'unknown';
-  return machine.ended?.outcome === 'unknown' && stored.state === 'unknown';
+  if (stored.state !== 'unknown') return false;
+  if (machine.ended?.outcome === 'unknown') return true;
+  // A machine that could not even record that it does not know holds the command no longer.
+  const { running } = await world.status();
+  return !machine.ended && !running.some(({ command }) => command === call.command);
 }
 
 function storedOf(world: World, call: UnderWay): StoredCommand {

@@ -56,11 +56,10 @@ export interface StoredCommand {
 
 /** The control plane's database, read beside the server that writes it. */
 export class StoredRecords {
-  readonly #database: Database.Database;
+  readonly #file: string;
 
   constructor(dataFolder: string) {
-    this.#database = new Database(path.join(dataFolder, 'store.db'), { readonly: true });
-    this.#database.exec('pragma busy_timeout = 5000');
+    this.#file = path.join(dataFolder, 'store.db');
   }
 
   /** Commands in the order in which they were asked for. */
@@ -104,11 +103,14 @@ export class StoredRecords {
     });
   }
 
-  close(): void {
-    this.#database.close();
-  }
-
+  /** Each question opens the database anew: a reader that outlives a killed server would keep what that server's log said. */
   #all(query: string, ...parameters: string[]): unknown[] {
-    return this.#database.prepare(query).all(...parameters);
+    const database = new Database(this.#file, { readonly: true });
+    try {
+      database.exec('pragma busy_timeout = 5000');
+      return database.prepare(query).all(...parameters);
+    } finally {
+      database.close();
+    }
   }
 }

@@ -57,7 +57,7 @@ export class World {
   readonly executorId: string;
   readonly access: { readonly agent: string; readonly token: string; readonly endpoint: string };
   readonly controlKey: Uint8Array;
-  readonly #dist: string;
+  readonly dist: string;
   readonly #port: number;
   #server: RunningServer;
   #executor: ChildProcess;
@@ -74,7 +74,7 @@ export class World {
     this.executorId = parts.executorId;
     this.access = parts.access;
     this.controlKey = parts.controlKey;
-    this.#dist = parts.dist;
+    this.dist = parts.dist;
     this.#port = parts.port;
     this.#server = parts.server;
     this.#executor = parts.executor;
@@ -123,16 +123,9 @@ export class World {
   find(name: ProcessName): number | undefined {
     const executor = this.#executor.pid ?? 0;
     const server = this.#server.process.pid ?? 0;
-    switch (name) {
-      case 'supervisor':
-        return executor;
-      case 'server':
-        return server;
-      case 'server key-store':
-        return rowBelow(server, 'key-store');
-      default:
-        return rowBelow(executor, name);
-    }
+    if (name === 'supervisor') return executor;
+    if (name === 'server') return server;
+    return name === 'server key-store' ? rowBelow(server, 'key-store') : rowBelow(executor, name);
   }
 
   pidOf(name: ProcessName): number {
@@ -170,36 +163,30 @@ export class World {
     this.proxy.pass();
   }
 
-  /** Kills a process as the kernel would for want of memory, frozen or not; resolves once it is dead. */
+  /** Kills a process as the kernel would for want of memory, frozen or not; resolves once it is dead and what hangs on it too. */
   async kill(name: ProcessName): Promise<void> {
     const pid = this.pidOf(name);
     signal(pid, 'SIGKILL');
     await until(`${name} to be dead`, 5000, () => isDead(pid));
+    this.thawAll();
+    if (name === 'server') await exited(this.#server.process);
+    // A supervisor ends by itself when its daemon is dead.
+    if (name === 'supervisor' || name === 'daemon') await exited(this.#executor);
   }
 
   /** Starts again whatever does not start itself again, then waits until the machine is online. */
   async recover(): Promise<void> {
-    this.thawAll();
-    if (this.#isGone(this.#server.process)) await this.startServer();
-    // A supervisor ends by itself when its daemon is dead; give it the time to.
-    const daemonGone = this.find('daemon') === undefined;
-    if (daemonGone && !this.#isGone(this.#executor)) {
-      await until(
-        'the tree to end or to have a daemon',
-        START_MS,
-        () => this.#isGone(this.#executor) || this.find('daemon') !== undefined,
-      );
-    }
-    if (this.#isGone(this.#executor)) await this.startExecutor();
+    if (isGone(this.#server.process)) await this.startServer();
+    if (isGone(this.#executor)) await this.startExecutor();
     await this.online();
   }
 
   async startServer(): Promise<void> {
-    this.#server = await startServer(this.#dist, path.join(this.folder, 'server'), this.#port);
+    this.#server = await startServer(this.dist, path.join(this.folder, 'server'), this.#port);
   }
 
   async startExecutor(): Promise<void> {
-    this.#executor = startExecutor(this.#dist, this.places.stateDir, this.folder);
+    this.#executor = startExecutor(this.dist, this.places.stateDir, this.folder);
     await until('the executor to answer', START_MS, () => isDaemonUp(this.places.stateDir));
   }
 
@@ -218,13 +205,16 @@ export class World {
     await stopChild(this.#executor);
     await stopChild(this.#server.process);
     await this.proxy.close();
-    this.records.close();
     fs.rmSync(this.folder, { recursive: true, force: true });
   }
+}
 
-  #isGone(child: ChildProcess): boolean {
-    return child.exitCode !== null || child.signalCode !== null;
-  }
+function isGone(child: ChildProcess): boolean {
+  return child.exitCode !== null || child.signalCode !== null;
+}
+
+async function exited(child: ChildProcess): Promise<void> {
+  if (!isGone(child)) await once(child, 'exit');
 }
 
 interface Parts {
@@ -254,7 +244,7 @@ async function begin({ prepare, organisation = 'Faults', environment = {} }: Wor
   const places = placesIn(path.join(folder, 'executor'));
   const port = await freePort();
   const server = await startServer(dist, path.join(folder, 'server'), port);
-  const proxy = new CuttingProxy(() => port);
+  const proxy = new CuttingProxy(port);
   writeSetUp({ places, origin: await proxy.listen(), root });
   const executor = startExecutor(dist, places.stateDir, folder);
   await until('the executor to answer', START_MS, () => isDaemonUp(places.stateDir));
@@ -270,9 +260,4 @@ async function begin({ prepare, organisation = 'Faults', environment = {} }: Wor
   await agent.connect();
   const controlKey = paired.commandKey;
   return { dist, folder, root, places, port, proxy, server, executor, person, agent, executorId, access, controlKey };
-}
-
-/** Waits until both trees are dead as far as their top processes go; for tests that end a world by themselves. */
-export async function exited(child: ChildProcess): Promise<void> {
-  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
 }
