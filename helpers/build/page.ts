@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 
@@ -103,11 +104,11 @@ function initialBytes(outputs: Outputs, entry: string): number {
   return [...loaded].reduce((sum, name) => sum + (outputs[name]?.bytes ?? 0), 0);
 }
 
+// Run by hand it prints what was built and how large it is; `npm run build` alone writes to dist/, whose manifest covers it.
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
-  const top = path.resolve(import.meta.dirname, '..', '..');
-  const folder = path.join(top, 'dist', 'page');
-  fs.rmSync(folder, { recursive: true, force: true });
-  const { sizes, initialBytes: initial } = await buildPage(top, folder);
+  const folder = fs.mkdtempSync(path.join(tmpdir(), 'page-'));
+  const { sizes, initialBytes: initial } = await buildPage(path.resolve(import.meta.dirname, '..', '..'), folder);
+  fs.rmSync(folder, { recursive: true });
   for (const [name, bytes] of Object.entries(sizes)) console.log(`${String(bytes).padStart(8)} ${name}`);
   console.log(`${String(initial).padStart(8)} bytes of script before the first view, of ${PAGE_BUDGET_BYTES}`);
 }

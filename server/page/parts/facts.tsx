@@ -57,7 +57,7 @@ export function Facts({ facts }: { readonly facts: readonly Fact[] }) {
   );
 }
 
-/** A SHA-256 in groups of four digits, four groups a line, as the command line prints it. */
+/** A SHA-256 in groups of four digits, as the command line groups it too. */
 export function Fingerprint({ digits, label }: { readonly digits: string; readonly label: string }) {
   const groups = digits.match(/.{1,4}/g) ?? [];
   const rows = Array.from({ length: Math.ceil(groups.length / 4) }, (_, row) => groups.slice(row * 4, row * 4 + 4));
