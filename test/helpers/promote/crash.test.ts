@@ -81,7 +81,7 @@ describe('promote is killed', function () {
     }
   }
 
-  it(`at calls of an apply of twelve entries: the tree is the old or the new one after recovery (seed ${seed})`, async () => {
+  it('killed at calls of an apply of twelve entries, the tree is the old or the new one after recovery', async () => {
     const chosen = sample(calls, APPLY_KILLS, random(seed));
     assert.ok(calls.length > 100, `${calls.length} calls`);
     for (const call of chosen) {
@@ -97,7 +97,7 @@ describe('promote is killed', function () {
     }
   });
 
-  it(`and again in the recovery of what the first kill left (seed ${seed})`, async () => {
+  it('killed again in the recovery of what the first kill left, the tree is the old or the new one after the next', async () => {
     const next = random(seed + 1);
     const renames = calls.filter(({ name }) => name === 'renameat2' || name === 'unlinkat');
     for (let round = 0; round < RECOVERY_KILLS; round += 1) {
