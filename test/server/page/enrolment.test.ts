@@ -24,7 +24,7 @@ describe('enrolling a machine that nobody sits at', function () {
     await world?.stop();
   });
 
-  it('N-065 the command is shown once; the fingerprint that the machine prints must be compared before anything counts', async () => {
+  it('the command is shown once; the fingerprint that the machine prints must be compared before anything counts', async () => {
     const window = await openSignedIn(browser, world.origin, 1280);
     const { page } = window;
     await show(window, `${world.origin}/machines/enrol`);

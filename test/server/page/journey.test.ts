@@ -92,7 +92,7 @@ describe('two people with keyboards alone', function () {
     await text(isla, 'The password is set.');
   });
 
-  it('N-075 the signed-in person enters the code, sees name, fingerprint, platform and expiry, and chooses label, scope and team', async () => {
+  it('the signed-in person enters the code, sees name, fingerprint, platform and expiry, and chooses label, scope and team', async () => {
     const code = await machine.offer();
     const offered = await machine.pairing('offered');
     await ness.keys.press('Machines');
@@ -114,7 +114,7 @@ describe('two people with keyboards alone', function () {
     await heading(ness, 'Pairing');
   });
 
-  it('N-076 a claim on the page alone pairs nothing: the page sends the person to the machine, and follows what is said there', async () => {
+  it('a claim on the page alone pairs nothing: the page sends the person to the machine, and follows what is said there', async () => {
     await text(ness, 'Now confirm at the machine');
     const { claim, commandKeyFingerprint } = await machine.pairing('claimed');
     assert.equal(claim.label, 'Workshop desk');
@@ -125,7 +125,7 @@ describe('two people with keyboards alone', function () {
     await text(ness, 'Workshop desk is paired');
   });
 
-  it('N-086 the description is reviewed fact by fact beside the sentence of what a signature does not prove, and confirmed with the password', async () => {
+  it('N-086 the sentence of what a signature does not prove stands on the review and beside the mark on the machine; the review takes the password', async () => {
     await ness.keys.press('Review its description');
     await heading(ness, 'Review the description');
     await text(ness, 'That does not prove that the machine is not compromised.');
@@ -137,6 +137,10 @@ describe('two people with keyboards alone', function () {
     await ness.keys.key('Enter');
     await heading(ness, 'Workshop desk');
     await ness.window.page.locator('.title .state', { hasText: 'Online' }).waitFor();
+    const mark = ness.window.page.locator('.verified', { hasText: 'Signature verified' });
+    assert.match(await mark.innerText(), /does not prove that the machine is not compromised/);
+    const everyMark = await ness.window.page.getByText('Signature verified').count();
+    assert.equal(everyMark, await mark.count());
   });
 
   it('the owner shares the machine, and the other person sees it at once', async () => {
@@ -206,7 +210,7 @@ describe('two people with keyboards alone', function () {
     assert.equal(fs.readFileSync(path.join(machine.root, 'README.md'), 'utf8'), FILES['README.md']);
   });
 
-  it('N-145 a promotion takes the current password, and then the folder on the machine is the approved one', async () => {
+  it('a promotion takes the current password, and then the folder on the machine is the approved one', async () => {
     await isla.keys.press('Review the promotion');
     await text(isla, 'You approve 2 changes on Workshop desk');
     await isla.keys.key('Control+A');
@@ -221,7 +225,7 @@ describe('two people with keyboards alone', function () {
     assert.equal(fs.statSync(path.join(machine.root, 'check.sh')).mode & 0o111, 0o111);
   });
 
-  it('N-187 access is taken away by the same switch, without a password, and the next call of the agent is refused', async () => {
+  it('access is taken away by the same switch, without a password, and the next call of the agent is refused', async () => {
     await ness.keys.to('Access of Chart helper');
     await ness.keys.key('Space');
     await text(ness, 'Chart helper has no access to Workshop desk any more.');
