@@ -29,7 +29,7 @@ export interface Call {
 
 /** A strace that is attached to a process. */
 export interface Tracer {
-  /** Calls that it saw, in order; complete when the process or the tracer has ended. */
+  /** Calls that it saw, in order; none before it is detached. */
   readonly calls: () => Call[];
   readonly detach: () => Promise<void>;
 }
@@ -45,7 +45,8 @@ export async function attach(
   inject: readonly string[] = [],
   also: readonly string[] = [],
 ): Promise<Tracer> {
-  const log = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'strace-')), 'log');
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'strace-'));
+  const log = path.join(folder, 'log');
   const injects = inject.flatMap((expression) => ['-e', `inject=${expression}`]);
   const child = spawn('strace', [
     '-f',
@@ -72,11 +73,14 @@ export async function attach(
     });
     child.once('exit', () => reject(new Error(`strace ended: ${said}`)));
   });
+  let calls: Call[] = [];
   return {
-    calls: () => callsOf(fs.readFileSync(log, 'utf8')),
+    calls: () => calls,
     detach: async () => {
       child.kill('SIGTERM');
       await ended;
+      calls = callsOf(fs.readFileSync(log, 'utf8'));
+      fs.rmSync(folder, { recursive: true });
     },
   };
 }
