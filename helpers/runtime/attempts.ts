@@ -13,10 +13,13 @@ export type Attempt =
       readonly what: 'set the mode it has' | 'set the times it has' | 'set the mode by descriptor';
       readonly path: string;
     }
-  | { readonly what: 'connect over TCP'; readonly port: number }
+  | {
+      readonly what: 'connect over TCP' | 'connect by multipath TCP' | 'connect by a first send';
+      readonly port: number;
+    }
   | { readonly what: 'connect to a Unix socket'; readonly path: string }
-  | { readonly what: 'listen on a network' | 'make a socket pair' | 'start a child' }
-  | { readonly what: 'signal a process'; readonly pid: number }
+  | { readonly what: 'listen on a network' | 'make a socket pair' | 'start a child' | 'look at shared memory' }
+  | { readonly what: 'signal a process' | 'signal a thread' | 'queue a signal'; readonly pid: number }
   | { readonly what: 'execve a program' | 'execveat an absolute path'; readonly path: string; readonly number: number }
   | { readonly what: 'execveat a memory file'; readonly number: number }
   | { readonly what: 'execveat an own file'; readonly folder: string; readonly number: number };

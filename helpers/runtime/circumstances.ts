@@ -10,11 +10,13 @@ import { thisArchitecture } from './syscall-numbers.ts';
 export function circumstancesOf(
   plan: Pick<LaunchPlan, 'row' | 'program' | 'installation' | 'slot' | 'origin' | 'loopback' | 'forbiddenFolders'>,
   landlockAbi: number,
+  pid: number,
 ): Circumstances {
   const at = (file: string): string => path.join(plan.installation, file);
   return {
     architecture: thisArchitecture(),
     landlockAbi,
+    pid,
     places: {
       ...thisProgram(),
       ownBundle: at(plan.program === 'probe' ? 'probe.mjs' : `${plan.row}.mjs`),

@@ -94,6 +94,7 @@ function expectedOf(
       forbiddenFolders: forbiddenFolders(configuration, installation),
     },
     record.landlockAbi,
+    record.pid,
   );
   return render(declaration, circumstances);
 }

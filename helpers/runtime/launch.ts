@@ -47,7 +47,7 @@ function landlockAbi(): number {
 function confinementOf(plan: LaunchPlan, abi: number): Confinement {
   const row = TABLE[plan.row];
   if (!row.confined) throw new Error('the row is not confined');
-  return render(plan.program === 'probe' ? twinOf(row) : row, circumstancesOf(plan, abi));
+  return render(plan.program === 'probe' ? twinOf(row) : row, circumstancesOf(plan, abi, process.pid));
 }
 
 /** THREAT: a descriptor that the starter forgot could be one of Node's own by now; each must be of its declared kind. */

@@ -171,3 +171,19 @@ export function installFilter(program: Buffer): void {
 export function memfdCreate(name: string): number {
   return syscall('memfd_create', terminated('memfd_create', Buffer.from(name)), 0);
 }
+
+const SI_QUEUE = -1;
+
+/** Queues signal 0, which is checked and never delivered, to a process; the probe's attempt. */
+export function queueNoSignal(pid: number): void {
+  const info = Buffer.alloc(128);
+  info.writeInt32LE(SI_QUEUE, 8);
+  syscall('rt_sigqueueinfo', pid, 0, info);
+}
+
+const SHM_INFO = 14;
+
+/** Asks how much shared memory there is; the probe's attempt. */
+export function lookAtSharedMemory(): void {
+  syscall('shmctl', 0, SHM_INFO, Buffer.alloc(256));
+}

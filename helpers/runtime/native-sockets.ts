@@ -1,10 +1,13 @@
 import { syscall } from './libc.ts';
 
 const AF_UNIX = 1;
+const AF_INET = 2;
 const SOCK_STREAM = 1;
 const SOCK_CLOEXEC = 0o2000000;
 /** Bytes of `sun_path` in `struct sockaddr_un` (unix(7)). */
 const PATH_LIMIT = 108;
+const IPPROTO_MPTCP = 262;
+const MSG_FASTOPEN = 0x20000000;
 
 /** Makes a connected pair of stream sockets, both close-on-exec. */
 export function socketPair(): [number, number] {
@@ -40,4 +43,29 @@ export function listenAt(socket: number, path: string, backlog: number): void {
 export function connectTo(socket: number, path: string): void {
   const name = address(path);
   syscall('connect', socket, name, name.length);
+}
+
+/** `struct sockaddr_in` of a port on 127.0.0.1 (ip(7)). */
+function loopback(port: number): Buffer {
+  const bytes = Buffer.alloc(16);
+  bytes.writeUInt16LE(AF_INET, 0);
+  bytes.writeUInt16BE(port, 2);
+  bytes.set([127, 0, 0, 1], 4);
+  return bytes;
+}
+
+/** Makes a socket of multipath TCP connected to a port on 127.0.0.1; the probe's attempt. */
+export function connectByMultipath(port: number): number {
+  const socket = syscall('socket', AF_INET, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_MPTCP);
+  const name = loopback(port);
+  syscall('connect', socket, name, name.length);
+  return socket;
+}
+
+/** Makes a socket of TCP that its first send connects to a port on 127.0.0.1 (MSG_FASTOPEN); the probe's attempt. */
+export function connectByFirstSend(port: number): number {
+  const socket = syscall('socket', AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const name = loopback(port);
+  syscall('sendto', socket, Buffer.from('\n'), 1, MSG_FASTOPEN, name, name.length);
+  return socket;
 }

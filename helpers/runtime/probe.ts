@@ -12,8 +12,8 @@ import { connect, createServer, Socket } from 'node:net';
 import { OWN_PROGRAM_EXIT, type Attempt, type Outcome, type ProbeLine } from './attempts.ts';
 import { syscall } from './libc.ts';
 import { O_TMPFILE } from './native-files.ts';
-import { execPath, memfdCreate } from './native-process.ts';
-import { connectTo, socketPair, unixSocket } from './native-sockets.ts';
+import { execPath, lookAtSharedMemory, memfdCreate, queueNoSignal } from './native-process.ts';
+import { connectByFirstSend, connectByMultipath, connectTo, socketPair, unixSocket } from './native-sockets.ts';
 
 /** The smallest program: one segment of code that exits with OWN_PROGRAM_EXIT (elf(5)). */
 function tinyProgram(): Buffer {
@@ -127,11 +127,20 @@ function reachFile(attempt: Extract<Attempt, { path: string }>): void {
   return withOpen(path, fs.constants.O_RDONLY, (descriptor) => fs.fchmodSync(descriptor, status.mode & 0o7777));
 }
 
+function reachProcess({ what, pid }: Extract<Attempt, { pid: number }>): void {
+  if (what === 'queue a signal') return queueNoSignal(pid);
+  if (what === 'signal a thread') return void syscall('tgkill', pid, pid, 0);
+  syscall('kill', pid, 0);
+}
+
 function reach(attempt: Attempt): void {
   if ('path' in attempt) return reachFile(attempt);
+  if ('pid' in attempt) return reachProcess(attempt);
   if (attempt.what === 'start a child') return startChild();
   if (attempt.what === 'make a socket pair') return void socketPair();
-  if (attempt.what === 'signal a process') return void syscall('kill', attempt.pid, 0);
+  if (attempt.what === 'connect by multipath TCP') return fs.closeSync(connectByMultipath(attempt.port));
+  if (attempt.what === 'connect by a first send') return fs.closeSync(connectByFirstSend(attempt.port));
+  if (attempt.what === 'look at shared memory') return lookAtSharedMemory();
   if (attempt.what === 'execveat an own file') return runOwnFile(attempt.folder, attempt.number);
   if (attempt.what !== 'execveat a memory file') throw new Error(`${attempt.what} is tried elsewhere`);
   const memory = memfdCreate('probe');

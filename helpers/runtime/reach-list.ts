@@ -128,6 +128,32 @@ function wayOutTries(row: Confined): Try[] {
   ];
 }
 
+/** A setting of the kernel as a number; 0 where the kernel lacks what it is about. */
+function kernelSetting(at: string): number {
+  try {
+    return Number(fs.readFileSync(at, 'utf8'));
+  } catch {
+    return 0;
+  }
+}
+
+/** Tries of what a kernel may lack, or have switched off: there nobody can, and a control would fail. */
+function optionalTries({ tcpPort }: Aims): Try[] {
+  const tries: Try[] = [];
+  if (kernelSetting('/proc/sys/net/mptcp/enabled') === 1) {
+    const attempt: Attempt = { what: 'connect by multipath TCP', port: tcpPort };
+    tries.push(refused('connect by multipath TCP to another port', attempt));
+  }
+  if ((kernelSetting('/proc/sys/net/ipv4/tcp_fastopen') & 1) === 1) {
+    const attempt: Attempt = { what: 'connect by a first send', port: tcpPort };
+    tries.push(refused('connect by a first send to another port', attempt));
+  }
+  if (kernelSetting('/proc/sys/kernel/shmmni') > 0) {
+    tries.push(refused('look at shared memory', { what: 'look at shared memory' }));
+  }
+  return tries;
+}
+
 /** Everything that a row's twin tries; execs come last, because a success would end the twin. */
 export function triesOf(row: Confined, aims: Aims): Try[] {
   const { configuration, pid, tcpPort, unixPath } = aims;
@@ -147,6 +173,9 @@ export function triesOf(row: Confined, aims: Aims): Try[] {
     refused('connect to a Unix socket', { what: 'connect to a Unix socket', path: unixPath }),
     refused('make a socket pair', { what: 'make a socket pair' }),
     refused('signal another process', { what: 'signal a process', pid }),
+    refused("signal another process's thread", { what: 'signal a thread', pid }),
+    refused('queue a signal to another process', { what: 'queue a signal', pid }),
+    ...optionalTries(aims),
     ...execTries(row),
   ];
 }

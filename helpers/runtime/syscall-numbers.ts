@@ -168,6 +168,20 @@ const X64 = {
   getdents64: 217,
   readlinkat: 267,
   recvmmsg: 299,
+  sendto: 44,
+  setsockopt: 54,
+  rt_sigqueueinfo: 129,
+  rt_tgsigqueueinfo: 297,
+  shmat: 30,
+  shmctl: 31,
+  shmdt: 67,
+  msgsnd: 69,
+  msgrcv: 70,
+  msgctl: 71,
+  semop: 65,
+  semtimedop: 220,
+  semctl: 66,
+  mq_unlink: 241,
 } as const;
 
 /** Not in the arm64 table: the call does not exist there, so a filter has nothing to compare. */
@@ -340,6 +354,20 @@ const ARM64: Readonly<Record<SyscallName, number>> = {
   getdents64: 61,
   readlinkat: 78,
   recvmmsg: 243,
+  sendto: 206,
+  setsockopt: 208,
+  rt_sigqueueinfo: 138,
+  rt_tgsigqueueinfo: 240,
+  shmat: 196,
+  shmctl: 195,
+  shmdt: 197,
+  msgsnd: 189,
+  msgrcv: 188,
+  msgctl: 187,
+  semop: 193,
+  semtimedop: 192,
+  semctl: 191,
+  mq_unlink: 181,
 };
 
 /** Architectures with a number table. Only `x64` has been run; `arm64` is written from the kernel's headers and untested. */

@@ -12,6 +12,14 @@ function each(verdict: Verdict, reason: string, calls: readonly SyscallName[]): 
 }
 
 const equal = (argument: Condition['argument'], value: bigint): Condition => ({ argument, is: 'equal', value });
+/** For an argument that the kernel takes as 32 bits. */
+const word = (argument: Condition['argument'], value: bigint, mask = 0xffffffffn): Condition => ({
+  argument,
+  is: 'equal within',
+  value,
+  mask,
+});
+const withBits = (argument: Condition['argument'], value: bigint): Condition => ({ argument, is: 'with bits', value });
 
 /** Calls that no row ever makes on its own; whoever does is taken over, and ends. */
 const KILLED: readonly Rule[] = [
@@ -135,7 +143,7 @@ function execution(descriptor: number): Rule[] {
     ]),
     {
       call: 'clone',
-      when: [{ argument: 0, is: 'with bits', value: CLONE_THREAD }],
+      when: [withBits(0, CLONE_THREAD)],
       verdict: 'allow',
       reason: 'threads of the row itself',
     },
@@ -148,14 +156,46 @@ function execution(descriptor: number): Rule[] {
   ];
 }
 
+/** SOCK_NONBLOCK and SOCK_CLOEXEC are flags beside the type of a socket. */
+const TYPE_MASK = 0xffffffffn & ~0x80800n;
+const STREAM = 1n;
+const DATAGRAM = 2n;
+const [DEFAULT_PROTOCOL, TCP, UDP] = [0n, 6n, 17n];
+const MSG_FASTOPEN = 0x20000000n;
+const TCP_FASTOPEN_CONNECT = 30n;
+
+/**
+ * Sockets of the row that connects.
+ * THREAT: Landlock's rules of ports hold for connect(2) on TCP alone. Multipath TCP (262), SMC (256) and SCTP are other
+ * protocols to it, and a send with MSG_FASTOPEN connects without connect(2) (test/helpers/runtime/twins.test.ts).
+ */
+function internet(): Rule[] {
+  const kinds = [
+    [STREAM, DEFAULT_PROTOCOL],
+    [STREAM, TCP],
+    [DATAGRAM, DEFAULT_PROTOCOL],
+    [DATAGRAM, UDP],
+  ] as const;
+  const made = [AF_INET, AF_INET6].flatMap((family) =>
+    kinds.map(([type, protocol]): Rule => ({
+      call: 'socket',
+      when: [word(0, family), word(1, type, TYPE_MASK), word(2, protocol)],
+      verdict: 'allow',
+      reason: 'TCP to the origin, UDP or TCP to name servers',
+    })),
+  );
+  const reason = 'a send that connects is outside the rules of ports';
+  return [
+    ...made,
+    { call: 'sendto', when: [withBits(3, MSG_FASTOPEN)], verdict: 'EACCES', reason },
+    { call: 'sendmsg', when: [withBits(2, MSG_FASTOPEN)], verdict: 'EACCES', reason },
+    { call: 'sendmmsg', when: [withBits(3, MSG_FASTOPEN)], verdict: 'EACCES', reason },
+    { call: 'setsockopt', when: [word(1, TCP), word(2, TCP_FASTOPEN_CONNECT)], verdict: 'EACCES', reason },
+  ];
+}
+
 function sockets(calls: SystemCalls): Rule[] {
-  const open: Rule[] = [];
-  if (calls.sockets === 'internet') {
-    open.push(
-      { call: 'socket', when: [equal(0, AF_INET)], verdict: 'allow', reason: 'the origin and name servers' },
-      { call: 'socket', when: [equal(0, AF_INET6)], verdict: 'allow', reason: 'the origin and name servers' },
-    );
-  }
+  const open = calls.sockets === 'internet' ? internet() : [];
   const connecting: readonly SyscallName[] =
     calls.sockets === 'internet' ? [] : ['connect', 'bind', 'sendmsg', 'sendmmsg', 'recvmsg', 'recvmmsg'];
   return [
@@ -170,7 +210,7 @@ function sockets(calls: SystemCalls): Rule[] {
 const OTHERS: readonly Rule[] = [
   { call: 'prlimit64', when: [equal(0, 0n)], verdict: 'allow', reason: 'limits of the row itself' },
   { call: 'prlimit64', verdict: 'EPERM', reason: 'limits of another process' },
-  { call: 'prctl', when: [equal(0, 1n)], verdict: 'EPERM', reason: 'a row ends with its starter' },
+  { call: 'prctl', when: [word(0, 1n)], verdict: 'EPERM', reason: 'a row ends with its starter' },
   ...each('EPERM', 'a watch tells names and changes of whatever the uid may read, whatever Landlock says', [
     'inotify_init',
     'inotify_init1',
@@ -191,7 +231,7 @@ function metadata(calls: SystemCalls): Rule[] {
   const byPath = each('EPERM', reason, METADATA_BY_PATH);
   const flags = FLAG_REQUESTS.map((request): Rule => ({
     call: 'ioctl',
-    when: [equal(1, request)],
+    when: [word(1, request)],
     verdict: 'EPERM',
     reason,
   }));
@@ -205,16 +245,64 @@ function metadata(calls: SystemCalls): Rule[] {
   ];
 }
 
-/** All seccomp rules of a row, in the order in which the kernel tries them. `execDescriptor` is N of design section 2 rule 3. */
-export function seccompRules(calls: SystemCalls, execDescriptor: number): Rule[] {
+/** Requests of fcntl(2) and ioctl(2) that name whom the kernel signals about a descriptor. */
+const SET_OWNER = [
+  ['fcntl', 8n],
+  ['fcntl', 10n],
+  ['fcntl', 15n],
+  ['ioctl', 0x8901n],
+  ['ioctl', 0x8902n],
+] as const;
+
+/** Signals to others, at any Landlock ABI: its scope keeps them from ABI 6 on only. */
+function signals(pid: number): Rule[] {
+  const reason = 'a row signals nobody';
+  return [
+    { call: 'tgkill', when: [word(0, BigInt(pid))], verdict: 'allow', reason: 'threads of the row itself, by its pid' },
+    ...each('EPERM', reason, [
+      'tgkill',
+      'kill',
+      'tkill',
+      'rt_sigqueueinfo',
+      'rt_tgsigqueueinfo',
+      'pidfd_open',
+      'pidfd_send_signal',
+    ]),
+    ...SET_OWNER.map(([call, request]): Rule => ({ call, when: [word(1, request)], verdict: 'EPERM', reason })),
+  ];
+}
+
+/** Objects with a number or a name that every process of the same uid reaches. */
+const SHARED_BY_NUMBER: readonly SyscallName[] = [
+  'shmget',
+  'shmat',
+  'shmctl',
+  'shmdt',
+  'msgget',
+  'msgsnd',
+  'msgrcv',
+  'msgctl',
+  'semget',
+  'semop',
+  'semtimedop',
+  'semctl',
+  'mq_open',
+  'mq_unlink',
+];
+
+/**
+ * All seccomp rules of a row, in the order in which the kernel tries them. `execDescriptor` is N of design section 2 rule 3;
+ * `pid` is that of launch, which the row keeps; 0, which no process has, stands for it in what is printed of no process.
+ */
+export function seccompRules(calls: SystemCalls, execDescriptor: number, pid = 0): Rule[] {
   return [
     ...execution(execDescriptor),
     ...sockets(calls),
     ...metadata(calls),
     ...OTHERS,
     ...each('EPERM', 'a row keeps the identity that launch gave it', IDENTITY),
-    ...each('EPERM', 'a row signals nobody', ['kill', 'tkill', 'pidfd_open', 'pidfd_send_signal']),
-    ...each('EPERM', 'no memory is shared by name', ['shmget', 'msgget', 'semget', 'mq_open']),
+    ...signals(pid),
+    ...each('EPERM', 'no memory, queue or lock is shared by number or name', SHARED_BY_NUMBER),
     {
       call: 'io_uring_setup',
       verdict: 'ENOSYS',

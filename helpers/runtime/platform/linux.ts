@@ -43,6 +43,8 @@ export type Values = {
 export type Circumstances = {
   readonly architecture: Architecture;
   readonly landlockAbi: number;
+  /** Pid of launch, which the row keeps. */
+  readonly pid: number;
   readonly places: Places;
   readonly values: Values;
 };
@@ -179,7 +181,7 @@ export function render(row: Confined, circumstances: Circumstances): Confinement
     row.network.reach === 'the one origin' && values.origin !== undefined
       ? [portOf(values.origin), NAME_SERVER_PORT]
       : [];
-  const calls = seccompRules(row.systemCalls, execDescriptor);
+  const calls = seccompRules(row.systemCalls, execDescriptor, circumstances.pid);
   const rendered = {
     handledFiles: handledFiles(abi),
     handledNetwork: abi >= 4 ? 3n : 0n,

@@ -9,12 +9,15 @@ import { syscallNumber, type Architecture, type SyscallName } from '../syscall-n
 /** What the kernel does with a call: EPERM or EACCES or ENOSYS as its result, or the end of the process by SIGSYS, which is reported as a policy violation. */
 export type Verdict = 'allow' | 'EPERM' | 'EACCES' | 'ENOSYS' | 'kill';
 
-/** One condition on an argument: equal to a value, or with or without all bits of a mask; 64-bit values. */
-export type Condition = {
-  readonly argument: 0 | 1 | 2 | 3 | 4 | 5;
-  readonly is: 'equal' | 'with bits';
-  readonly value: bigint;
-};
+type Argument = 0 | 1 | 2 | 3 | 4 | 5;
+
+/**
+ * One condition on an argument: all 64 bits equal, all bits of a mask set, or equal within a mask of 32 bits.
+ * THREAT: where the kernel takes an int it ignores the upper half, so a refusal by `equal` is passed by setting a bit there.
+ */
+export type Condition =
+  | { readonly argument: Argument; readonly is: 'equal' | 'with bits'; readonly value: bigint }
+  | { readonly argument: Argument; readonly is: 'equal within'; readonly value: bigint; readonly mask: bigint };
 
 /** A verdict for a call when every condition holds; rules are tried in order and the first match decides, else the call is allowed. */
 export type Rule = {
@@ -65,13 +68,15 @@ function conditionInstructions(condition: Condition, over: number): Buffer[] {
     ];
   }
   // TRUST: masks of this project fit in 32 bits; asserted in `assertRule`
-  return [instruction(LOAD, 0, 0, low), instruction(AND, 0, 0, lowValue), instruction(JUMP_EQUAL, 0, over, lowValue)];
+  const mask = condition.is === 'equal within' ? Number(condition.mask) : lowValue;
+  return [instruction(LOAD, 0, 0, low), instruction(AND, 0, 0, mask), instruction(JUMP_EQUAL, 0, over, lowValue)];
 }
 
 function assertRule(rule: Rule): void {
   for (const condition of rule.when ?? []) {
-    if (condition.is === 'with bits' && condition.value >> 32n !== 0n)
-      throw new Error(`${rule.call}: mask above 32 bits`);
+    if (condition.is === 'equal') continue;
+    const mask = condition.is === 'equal within' ? condition.mask : condition.value;
+    if ((mask | condition.value) >> 32n !== 0n) throw new Error(`${rule.call}: mask above 32 bits`);
   }
 }
 
@@ -105,12 +110,16 @@ export function assemble(architecture: Architecture, rules: readonly Rule[]): Bu
   return Buffer.concat([...head, ...body, instruction(RETURN, 0, 0, ALLOW)]);
 }
 
+function conditionText(condition: Condition): string {
+  const { argument, is, value } = condition;
+  if (is !== 'equal within') return `argument ${argument} ${is} 0x${value.toString(16)}`;
+  return `argument ${argument} & 0x${condition.mask.toString(16)} equal 0x${value.toString(16)}`;
+}
+
 /** One line a rule, as `audit` and the tests print it. */
 export function ruleLines(rules: readonly Rule[]): string[] {
   return rules.map((rule) => {
-    const conditions = (rule.when ?? []).map(
-      ({ argument, is, value }) => `argument ${argument} ${is} 0x${value.toString(16)}`,
-    );
+    const conditions = (rule.when ?? []).map(conditionText);
     const when = conditions.length === 0 ? '' : ` when ${conditions.join(' and ')}`;
     return `${rule.call}${when}: ${rule.verdict}, ${rule.reason}`;
   });

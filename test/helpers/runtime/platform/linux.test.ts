@@ -14,12 +14,14 @@ import { evaluate } from './evaluate.ts';
 
 const rows = Object.values(TABLE).filter((row): row is Confined => row.confined);
 const ARCHITECTURES = { x64: 0xc000003e, arm64: 0xc00000b7 } as const;
+const PID = 4_194_303;
 const KILL = 0x80000000;
 const ALLOW = 0x7fff0000;
 
 const circumstances = (landlockAbi: number, architecture: Architecture = 'x64'): Circumstances => ({
   architecture,
   landlockAbi,
+  pid: PID,
   places: {
     node: '/usr/bin/node',
     loader: '/lib64/ld-linux.so',
@@ -41,11 +43,15 @@ function argumentsFor(rule: Rule): { readonly meeting: bigint[]; readonly missin
   // a value that no condition names
   const other = 1n << 40n;
   const meeting = [other, other, other, other, other, other];
-  for (const { argument, value } of rule.when ?? []) meeting[argument] = value;
+  // of an argument within a mask the kernel itself sees the lower half alone, so a set bit above changes nothing
+  for (const { argument, is, value } of rule.when ?? [])
+    meeting[argument] = is === 'equal within' ? value | other : value;
   const first = rule.when?.[0];
   if (first === undefined) return { meeting, missing: undefined };
   const missing = [...meeting];
-  missing[first.argument] = first.is === 'equal' ? first.value + (1n << 32n) : other;
+  missing[first.argument] = { equal: first.value + (1n << 32n), 'equal within': first.value + 0x100n, 'with bits': other }[
+    first.is
+  ];
   return { meeting, missing };
 }
 
@@ -58,7 +64,7 @@ describe('the rendering for Linux', () => {
   for (const row of rows) {
     for (const [name, architecture] of Object.entries(ARCHITECTURES)) {
       it(`S-022 each rule of ${row.row} on ${name} gives its verdict for its arguments, the next matching rule's outside them, and the same bytes again`, () => {
-        const rules = seccompRules(row.systemCalls, 100);
+        const rules = seccompRules(row.systemCalls, 100, PID);
         // the keys of ARCHITECTURES are the architectures
         const program = assemble(name as Architecture, rules);
         for (const [index, rule] of rules.entries()) {
@@ -81,7 +87,7 @@ describe('the rendering for Linux', () => {
     }
 
     it(`${row.row}: another architecture and x32 numbers end the process, a call without rule is allowed`, () => {
-      const program = assemble('x64', seccompRules(row.systemCalls, 100));
+      const program = assemble('x64', seccompRules(row.systemCalls, 100, PID));
       const args: bigint[] = [];
       assert.equal(evaluate(program, { architecture: ARCHITECTURES.arm64, number: 0, args }), KILL);
       assert.equal(evaluate(program, { architecture: 0x40000003, number: 0, args }), KILL);
@@ -89,6 +95,52 @@ describe('the rendering for Linux', () => {
       assert.equal(evaluate(program, { architecture: ARCHITECTURES.x64, number: 0, args }), ALLOW);
     });
   }
+
+  const socketCases = [
+    ['TCP', 1n, 0n, true],
+    ['TCP by name, not blocking, closed on exec', 1n | 0x80800n, 6n, true],
+    ['UDP', 2n, 17n, true],
+    ['UDP of the other family, closed on exec', 2n | 0x80000n, 0n, true],
+    ['multipath TCP', 1n, 262n, false],
+    ['SMC', 1n, 256n, false],
+    ['SCTP by its default protocol', 5n, 0n, false],
+    ['a raw socket', 3n, 6n, false],
+    ['DCCP', 6n, 0n, false],
+    ['ICMP', 2n, 1n, false],
+  ] as const;
+  for (const [title, type, protocol, isAllowed] of socketCases) {
+    it(`link ${isAllowed ? 'may' : 'may not'} make a socket of ${title}`, () => {
+      for (const [name, architecture] of Object.entries(ARCHITECTURES)) {
+        // the keys of ARCHITECTURES are the architectures
+        const program = assemble(name as Architecture, seccompRules((TABLE.link as Confined).systemCalls, 100, PID));
+        const number = syscallNumber(name as Architecture, 'socket') ?? -1;
+        for (const family of [2n, 10n]) {
+          const verdict = evaluate(program, { architecture, number, args: [family, type, protocol] });
+          assert.equal(verdict, isAllowed ? ALLOW : valueOf('EACCES'));
+        }
+        const unix = evaluate(program, { architecture, number, args: [1n, type, protocol] });
+        assert.equal(unix, valueOf('EACCES'));
+      }
+    });
+  }
+
+  it('a refusal by an argument of 32 bits holds whatever stands in its upper half', () => {
+    for (const row of rows) {
+      for (const { call, when, verdict } of seccompRules(row.systemCalls, 100, PID)) {
+        if (verdict !== 'allow') assert.ok(!when?.some(({ is }) => is === 'equal'), `${row.row} ${call}`);
+      }
+    }
+  });
+
+  it('a row may signal its own threads and no other process', () => {
+    const architecture = ARCHITECTURES.x64;
+    for (const row of rows) {
+      const program = assemble('x64', seccompRules(row.systemCalls, 100, PID));
+      const number = syscallNumber('x64', 'tgkill') ?? -1;
+      assert.equal(evaluate(program, { architecture, number, args: [BigInt(PID), 1n, 6n] }), ALLOW);
+      assert.equal(evaluate(program, { architecture, number, args: [BigInt(PID - 1), 1n, 6n] }), valueOf('EPERM'));
+    }
+  });
 
   it('every kernel at or above the floor has every right handled that its ABI knows, ports from 4 on and signals from 6 on', () => {
     assert.deepEqual(handled(LANDLOCK_FLOOR), [0x7fffn, 0n, 0n]);
