@@ -52,12 +52,15 @@ export class ControlClock {
     return slept <= GAP_LIMIT_MS;
   }
 
-  /** ms since the Unix epoch by the control plane's clock; before the first handshake by this machine's own. */
+  /**
+   * ms since the Unix epoch by the control plane's clock, suspend included; before the first handshake by this machine's own,
+   * which is believed for that moment and remembered nowhere: a wrong wall clock must not bind what comes after.
+   */
   now(): number {
-    const passed = this.#anchor
-      ? this.#anchor.at + Math.max(0, this.#time.running() - this.#anchor.running)
-      : this.#time.wall();
-    this.#highest = Math.max(this.#highest, Math.floor(passed));
+    if (!this.#anchor) return Math.max(this.#highest, Math.floor(this.#time.wall()));
+    const { at, running, boot } = this.#anchor;
+    const passed = Math.max(0, this.#time.running() - running, this.#time.boot() - boot);
+    this.#highest = Math.max(this.#highest, Math.floor(at + passed));
     return this.#highest;
   }
 

@@ -119,8 +119,9 @@ export class Core {
     return this.#clock;
   }
 
-  /** Reads the ledger anew. Throws LedgerDamaged. */
-  openLedger(): Ledger {
+  /** Reads the ledger anew; what an earlier reading held is closed first. Rejects with LedgerDamaged. */
+  async openLedger(): Promise<Ledger> {
+    await this.closeLedger();
     const ledger = Ledger.open(`${this.#folder}/ledger`, () => Date.now());
     this.#ledger = ledger;
     this.#clock = new ControlClock(systemTime, ledger.memory.highAt);
@@ -182,6 +183,7 @@ export class Core {
       ...this.standing.facts(),
       epoch: this.#sessions?.channel?.epoch ?? 0,
       memory: this.ledger.memory,
+      anchored: this.clock.isAnchored,
       now: this.clock.now(),
     };
   }

@@ -62,6 +62,7 @@ export class Executions {
 
   /** Takes a command that the gate permitted; the input for its machine. */
   admit(admitted: AdmittedCommand): ExecutionInput {
+    this.#parts.ledger().memory.reserve(admitted.facts);
     this.#live.set(admitted.facts.command, { facts: admitted.facts, admitted, finished: undefined });
     return inputOf(admitted.facts, 'received', null, false);
   }
@@ -81,6 +82,8 @@ export class Executions {
 
   /** Forgets a command whose machine ended. */
   release(command: string): void {
+    const live = this.#live.get(command);
+    if (live) this.#parts.ledger().memory.release(live.facts.command);
     this.#live.delete(command);
   }
 
@@ -212,7 +215,7 @@ async function workspaceCancel(workspace: WorkspaceClient, call: CommandId): Pro
 }
 
 function isOpen(command: CommandMemory): boolean {
-  if (command.phase === 'acknowledged') return false;
+  if (command.phase === 'acknowledged' || command.phase === 'reserved') return false;
   // A refusal that was recorded and not countersigned is sent again; an unknown outcome is never sent.
   return !(command.phase === 'ended' && command.ended?.outcome === 'unknown');
 }
@@ -225,6 +228,7 @@ function recalled(command: CommandMemory): ExecutionInput {
       return inputOf(command.facts, 'executing', null, false);
     case 'refused':
     case 'ended':
+    case 'reserved':
     case 'acknowledged': {
       const replaced =
         command.receipts.length > 1 &&

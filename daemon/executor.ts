@@ -86,6 +86,11 @@ export class Executor {
     return this.#sessions.channel;
   }
 
+  /** The next session is proved with the next key. */
+  proveWithNext(): void {
+    this.#sessions.proveWithNext();
+  }
+
   /** The owner's policy changed: what it narrows holds at once, and the machine states itself anew. */
   async policyChanged(): Promise<void> {
     const { channel } = this.#sessions;
@@ -128,7 +133,7 @@ export class Executor {
     const { channel } = this.#sessions;
     if (!channel) return;
     // The session's answer came, so the control plane knows of the repair.
-    void this.#core.standing.recordRepaired(false);
+    this.#written(this.#core.standing.recordRepaired(false));
     void this.#submit().catch((error: unknown) => channel.end('descriptor was not taken', error));
     const lanes = runLanes(
       {
@@ -149,6 +154,11 @@ export class Executor {
     });
   }
 
+  /** A record of the pairing that cannot be written is told; it is written again when the control plane says the same again. */
+  #written(writing: Promise<void>): void {
+    writing.catch(() => this.#note('RECORDS_UNWRITABLE', 'the state folder cannot be written; make room'));
+  }
+
   async #submit(): Promise<void> {
     const { stated, confirmed } = this.#core.standing;
     const { channel } = this.#sessions;
@@ -166,7 +176,7 @@ export class Executor {
 
   #hear(answer: Statement<'control.answer'>): void {
     this.heard = { standing: answer.standing, at: Date.now() };
-    void this.#core.standing.confirm(answer.confirmedRevision, answer.confirmedPolicyDigest);
+    this.#written(this.#core.standing.confirm(answer.confirmedRevision, answer.confirmedPolicyDigest));
     for (const commandId of answer.cancel) this.actor.send({ type: 'control.cancel', commandId });
     if (answer.standing === 'revoked') this.actor.send({ type: 'control.revoked' });
     else if (answer.standing === 'fenced' || answer.epoch !== this.#sessions.channel?.epoch)

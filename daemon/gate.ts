@@ -36,6 +36,8 @@ export interface GateFacts {
   /** The owner's policy as it stands now; absent while the file is unreadable or invalid. */
   readonly policy: Policy | undefined;
   readonly memory: LedgerMemory;
+  /** False after the machine slept: nothing starts before a new session. */
+  readonly anchored: boolean;
   /** ms since the Unix epoch by the control plane's clock, never before the highest time ever signed to this machine. */
   readonly now: number;
 }
@@ -83,8 +85,9 @@ export function checkCommand(frame: CommandFrame, known: GateFacts): GateVerdict
 /** Whether an accepted command may start now: asked again, because a withdrawal may have come in between (N-103). */
 export function checkStart(
   facts: CommandFacts,
-  known: Pick<GateFacts, 'policy' | 'confirmed' | 'epoch' | 'now'>,
+  known: Pick<GateFacts, 'policy' | 'confirmed' | 'epoch' | 'now' | 'anchored'>,
 ): EnvelopeRefusal | MachineRefusal | undefined {
+  if (!known.anchored) return 'CONTROL_SILENT';
   if (facts.epoch !== known.epoch) return 'EPOCH_STALE';
   if (facts.expiresAt <= known.now) return 'COMMAND_EXPIRED';
   return isPermittedNow(facts.operation, known) ? undefined : 'LOCAL_POLICY_DENIED';

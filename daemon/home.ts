@@ -66,13 +66,35 @@ export class Home {
   }
 
   /** The person's answer to the claim that they were shown. */
-  answer(answer: 'confirm' | 'reject', claimDigest: string): PairingState {
+  async answer(answer: 'confirm' | 'reject', claimDigest: string): Promise<PairingState> {
+    if (!this.#pairing && this.#core.standing.paired) return this.#accept(answer, claimDigest);
     const pairing = this.#need();
     if (!pairing.joining.claim || claimDigestOf(pairing.joining.claim).toString('hex') !== claimDigest) {
       throw new OwnerRefused('CLAIM_CHANGED', 'The claim is no longer what you saw; look at it again.');
     }
     pairing.actor.send(answer === 'confirm' ? { type: 'claim.confirm', claimDigest } : { type: 'claim.reject' });
     return this.pairingState();
+  }
+
+  /** The owner's word about the command key of an enrolled machine: it works from then on, or the pairing is dropped. */
+  async #accept(answer: 'confirm' | 'reject', claimDigest: string): Promise<PairingState> {
+    const { data } = this.#core.records;
+    if (!data.paired || claimDigestOf(data.paired.claim).toString('hex') !== claimDigest) {
+      throw new OwnerRefused('CLAIM_CHANGED', 'The pairing is not the one that you saw; look at it again.');
+    }
+    if (answer === 'reject' && !data.paired.accepted) {
+      data.paired = null;
+      data.revisions = [];
+      await this.#core.records.write();
+      await this.#core.keyStore.client.request('keystore.erase', {}, { withinMs: ASK_MS });
+      return { state: 'none' };
+    }
+    if (!data.paired.accepted) {
+      data.paired = { ...data.paired, accepted: true };
+      await this.#core.records.write();
+      this.#work();
+    }
+    return this.#pairedState();
   }
 
   cancel(): PairingState {
@@ -175,7 +197,7 @@ export class Home {
 
   #work(): void {
     const { paired } = this.#core.records.data;
-    if (!paired) return;
+    if (!paired?.accepted) return;
     this.executor = new Executor(this.#core, paired.executor, this.#inspect, this.#note);
     const { executor } = this;
     executor.actor.subscribe({ complete: () => this.#over(executor) });

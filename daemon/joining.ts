@@ -149,6 +149,7 @@ export class Joining {
       requestDigest: sha256(body).toString('hex'),
       fingerprint,
       replaces: this.#parts.replaces,
+      confirmedClaim: null,
       offer: null,
     };
     return { requestId, requestDigest: this.#prepared.requestDigest, fingerprint };
@@ -200,7 +201,11 @@ export class Joining {
         key: await this.#key(),
         withinMs: SIGN_MS,
       });
-      const { replaces } = this.#record();
+      const record = this.#record();
+      // On disk before it is sent: an answer that says "paired" is believed for exactly this claim.
+      record.confirmedClaim = claimDigest;
+      await this.#parts.records.write();
+      const { replaces } = record;
       if (replaces === null) return this.#standing(await this.#call('confirm', encode({ confirm })));
       const { current, next } = await this.#signReplacement(pairingIdSchema.parse(pairingId), replaces);
       return this.#standing(await this.#call('replace', encode({ confirm, current, next })));
@@ -272,6 +277,8 @@ export class Joining {
       commandKeyRotation: 0,
       claim,
       pairedAt: Date.now(),
+      // In the code flow the owner answered the claim with both fingerprints before them; an enrolled machine asks its owner yet.
+      accepted: record.flow === 'code',
     };
     await this.#parts.records.write();
     // A crash before this leaves two keys: the first session that the new one proves ends the old one.
@@ -292,6 +299,18 @@ export class Joining {
     return { dropped: true };
   }
 
+  /**
+   * THREAT: whoever answers in place of the control plane says "paired" before anybody here confirmed anything, or for another
+   * claim. Such an answer is none (test/daemon/executor.test.ts).
+   */
+  #checkPaired({ executor, claim }: Paired): void {
+    const { flow, confirmedClaim, offer } = this.#record();
+    const isOurs = claim.executor === executor && claim.pairing === offer?.pairing;
+    const isConfirmed = flow === 'enrolment' || confirmedClaim === claimDigestOf(claim).toString('hex');
+    if (!isOurs || !isConfirmed)
+      throw new TypeError('the control plane says paired for a claim that nobody here confirmed');
+  }
+
   #record(): JoiningRecord {
     const record = this.#parts.records.data.joining;
     if (!record) throw new RangeError('no request is on disk');
@@ -309,6 +328,7 @@ export class Joining {
           claim: { claimDigest: claimDigestOf(answer.claim).toString('hex'), facts: shown(answer.claim) },
         };
       case 'paired':
+        this.#checkPaired(answer.paired);
         this.#paired = answer.paired;
         this.claim = answer.paired.claim;
         return {

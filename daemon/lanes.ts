@@ -2,6 +2,7 @@
  * The lanes of a proved session: `control`, `work` and the heartbeat ask side by side, each with one question open, so that a
  * stop is never behind a command. A lane that cannot go on ends the connection.
  */
+import { setTimeout as wait } from 'node:timers/promises';
 import { signStatement } from '../actors/key-store.ts';
 import type { KeyStoreClient } from '../actors/key-store.ts';
 import type { ChannelEnded, ControlChannel } from '../actors/control-plane.ts';
@@ -14,6 +15,8 @@ import type { Ledger } from './ledger/ledger.ts';
 import type { Sessions } from './session.ts';
 
 const ANSWER_MS = 10_000;
+/** An empty answer before this time was not held, in ms. */
+const EARLY_MS = 250;
 
 /** What the lanes need, and whom they tell. */
 export interface LaneParts {
@@ -39,14 +42,21 @@ export function runLanes(parts: LaneParts, channel: ControlChannel): Promise<Cha
 }
 
 async function controlLane(parts: LaneParts, channel: ControlChannel): Promise<never> {
-  for (;;) parts.heard(await parts.sessions.askControl(channel));
+  for (;;) {
+    parts.heard(await parts.sessions.askControl(channel));
+    // After a suspend the clock's anchor is void: a new session states the time before the next step (design section 4).
+    if (!parts.clock.isAnchored) throw new RangeError('the machine slept; a new session must state the time');
+  }
 }
 
 async function workLane(parts: LaneParts, channel: ControlChannel): Promise<never> {
   for (;;) {
     const capacity = await parts.capacity();
+    const asked = parts.clock.running();
     const { commands } = await channel.ask('work', { capacity }, channelTimes.workHoldMs + ANSWER_MS);
     if (commands.length > 0) await parts.delivered(commands);
+    // The control plane holds a question until there is work; one that does not must not make this process spin.
+    else if (parts.clock.running() - asked < EARLY_MS) await wait(EARLY_MS);
   }
 }
 

@@ -19,11 +19,10 @@ export function ownerTable(core: Core, home: Home, trace: TraceLog): OwnerTable 
     'daemon.status': () => Promise.resolve(status(core, home)),
     'daemon.pair': (body) => home.pair(body),
     'daemon.pairing': () => Promise.resolve(home.pairingState()),
-    'daemon.pair-answer': ({ answer, claimDigest }) => Promise.resolve(home.answer(answer, claimDigest)),
+    'daemon.pair-answer': ({ answer, claimDigest }) => home.answer(answer, claimDigest),
     'daemon.pair-cancel': () => Promise.resolve(home.cancel()),
     'daemon.drafts': () => core.workspace.client.request('workspace.drafts', {}, { withinMs: ASK_MS }),
-    'daemon.discard': ({ run }) =>
-      core.workspace.client.request('workspace.discard', { run }, { withinMs: ASK_MS, key: `discard.${run}` }),
+    'daemon.discard': ({ run }) => core.workspace.client.request('workspace.discard', { run }, { withinMs: ASK_MS }),
     'daemon.difference': ({ run, change }) =>
       core.workspace.client.request(
         'workspace.difference',

@@ -9,6 +9,7 @@ import { decode } from '../helpers/protocol/codec.ts';
 import type { CommandId } from '../helpers/protocol/ids.ts';
 import type { FailureCode } from '../helpers/protocol/operations.ts';
 import { signedSchema } from '../helpers/protocol/signed.ts';
+import type { Signed } from '../helpers/protocol/signed.ts';
 import type { PromoteReply } from '../helpers/promote/protocol.ts';
 import type { AdmittedCommand } from './gate.ts';
 import type { Peer } from './peers.ts';
@@ -92,13 +93,13 @@ export class Promotions {
     const { run } = command.envelope;
     // The gate checked these arguments against the operation's schema.
     const { manifestDigest, promotionId } = command.arguments as { manifestDigest: string; promotionId: string };
-    const approval = signedSchema.safeParse(decode(command.content));
-    if (!approval.success) return failure('PROMOTION_REJECTED', 'The command carries no signed approval.');
+    const approval = approvalIn(command.content);
+    if (!approval) return failure('PROMOTION_REJECTED', 'The command carries no signed approval.');
     const workspace = this.#parts.workspace();
     const { slot } = await workspace.request(
       'workspace.freeze',
       { run, manifestDigest },
-      { withinMs: START_MS, key: `${promotionId}.freeze` },
+      { withinMs: START_MS, key: `${command.envelope.command}.freeze` },
     );
     let promoted = false;
     try {
@@ -110,7 +111,7 @@ export class Promotions {
           'An earlier promotion waits for a person: nessie-executor repair.',
         );
       }
-      const answer = await this.#apply(client, promotionId, approval.data);
+      const answer = await this.#apply(client, promotionId, approval);
       promoted = answer.outcome === 'promoted';
       return answer.outcome === 'promoted'
         ? { success: true, manifestDigest, promotionId }
@@ -119,16 +120,12 @@ export class Promotions {
       await workspace.request(
         'workspace.release',
         { run, promoted },
-        { withinMs: START_MS, key: `${promotionId}.release` },
+        { withinMs: START_MS, key: `${command.envelope.command}.release` },
       );
     }
   }
 
-  async #apply(
-    client: PromoteClient,
-    promotionId: string,
-    approval: { payload: Uint8Array; signature: Uint8Array },
-  ): Promise<PromoteReply<'promote.apply'>> {
+  async #apply(client: PromoteClient, promotionId: string, approval: Signed): Promise<PromoteReply<'promote.apply'>> {
     try {
       return await client.request('promote.apply', { approval }, { withinMs: APPLY_MS, key: promotionId });
     } catch (error) {
@@ -171,6 +168,16 @@ export class Promotions {
     const mine = this.#queue.then(work);
     this.#queue = mine.catch(() => undefined);
     return mine;
+  }
+}
+
+/** The signed approval that a command carries; undefined for bytes that are none, of which nothing is begun. */
+function approvalIn(content: Uint8Array): Signed | undefined {
+  try {
+    return signedSchema.safeParse(decode(content)).data;
+  } catch {
+    // Signed bytes that are not msgpack are an approval of another shape, no more and no less.
+    return undefined;
   }
 }
 

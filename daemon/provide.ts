@@ -22,8 +22,8 @@ export interface DaemonParts {
   readonly promotions: Promotions;
   readonly sessions: Sessions;
   readonly executions: Executions;
-  /** Reads the ledger anew. Throws LedgerDamaged. */
-  readonly openLedger: () => Ledger;
+  /** Reads the ledger anew. Rejects with LedgerDamaged. */
+  readonly openLedger: () => Promise<Ledger>;
   /** Asked before each handshake: what the machine states of itself must be on disk before it is stated. */
   readonly prepare: () => Promise<void>;
   /** A session stands: the lanes begin. */
@@ -44,9 +44,9 @@ export function provideDaemon(parts: DaemonParts): typeof daemonMachine {
       recoverPromotion: fromPromise<RecoverPromotion['output'], RecoverPromotion['input']>(() =>
         recoverPromotion(parts),
       ),
-      openLedger: fromPromise<OpenLedger['output'], OpenLedger['input']>(() => {
-        parts.openLedger();
-        return Promise.resolve({ open: parts.executions.recall() });
+      openLedger: fromPromise<OpenLedger['output'], OpenLedger['input']>(async () => {
+        await parts.openLedger();
+        return { open: parts.executions.recall() };
       }),
       connect: fromPromise<Connect['output'], Connect['input']>(() => connect(parts)),
       // There is no guest on this platform yet: none runs, so none has to be stopped.

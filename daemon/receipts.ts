@@ -65,7 +65,8 @@ export class Receipts {
   /** Records that a command will not run, or that its refused result is replaced; `code` says which check or why. */
   async refuse(facts: CommandFacts, ended: Ended & { code: string }): Promise<void> {
     const signed = await this.#sign('machine.refused', facts, { code: ended.code });
-    if (this.#parts.ledger().memory.commands.has(facts.command)) {
+    const known = this.#parts.ledger().memory.commands.get(facts.command);
+    if (known && known.phase !== 'reserved') {
       await this.#appendEnded(facts, ended, { type: 'machine.refused', signed });
     } else {
       await this.#parts.ledger().append({ kind: 'refused', at: this.#now(), facts, code: ended.code, receipt: signed });

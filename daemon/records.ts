@@ -40,6 +40,8 @@ const joiningSchema = z.strictObject({
   fingerprint: digestTextSchema,
   /** Executor that this pairing ends once both sides agreed; its key is the current one until then. */
   replaces: executorIdSchema.nullable(),
+  /** Claim that the person at this machine confirmed, as its digest: nothing else can become the pairing. */
+  confirmedClaim: digestTextSchema.nullable(),
   offer: z
     .strictObject({
       pairing: pairingIdSchema,
@@ -59,6 +61,8 @@ const pairedSchema = z.strictObject({
   commandKeyRotation: counterSchema,
   claim: claimSchema,
   pairedAt: timeSchema,
+  /** The owner compared the command key; before that nothing runs under it. */
+  accepted: z.boolean(),
 });
 export type PairedRecord = z.infer<typeof pairedSchema>;
 

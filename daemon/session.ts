@@ -82,6 +82,12 @@ export class Sessions {
     }
   }
 
+  /** Ends the session of the moment; the next one is proved with the key that a rotation made. */
+  proveWithNext(): void {
+    this.#provesWithNext = true;
+    this.close('the key was rotated');
+  }
+
   /** Ends the session of the moment, if there is one. */
   close(reason: string): void {
     this.#open?.channel.end(reason);

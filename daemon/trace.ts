@@ -85,12 +85,12 @@ export class TraceLog {
     const text = `${this.#unwritten.join('\n')}\n`;
     this.#unwritten = [];
     const file = `${this.#folder}/trace.jsonl`;
-    if (this.#bytes + text.length > FILE_LIMIT_BYTES) {
-      fs.renameSync(file, `${this.#folder}/trace.earlier.jsonl`);
-      this.#bytes = 0;
-    }
-    this.#bytes += text.length;
     try {
+      if (this.#bytes + text.length > FILE_LIMIT_BYTES) {
+        fs.renameSync(file, `${this.#folder}/trace.earlier.jsonl`);
+        this.#bytes = 0;
+      }
+      this.#bytes += text.length;
       const { O_WRONLY, O_CREAT, O_APPEND, O_NOFOLLOW } = fs.constants;
       const descriptor = fs.openSync(file, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0o600);
       try {

@@ -4,6 +4,7 @@
  */
 import os from 'node:os';
 import { setTimeout as later } from 'node:timers/promises';
+import { canonicalBytes } from '../../helpers/protocol/descriptor.ts';
 import { sha256 } from '../../helpers/protocol/signed.ts';
 import type { PairingState } from '../protocol.ts';
 import { CliFailure } from './failure.ts';
@@ -229,7 +230,7 @@ async function confirmClaim({ terminal, client }: Following, state: Named<'claim
 }
 
 async function finish(
-  { terminal, places }: Following,
+  { terminal, places, client }: Following,
   paired: PairedState,
   confirmed: string | undefined,
 ): Promise<void> {
@@ -244,6 +245,8 @@ async function finish(
     if (!isYes) throw new CliFailure('refused', 'nothing was pinned; `nessie-executor forget` ends this pairing');
   }
   writePin({ places, paired, confirm: readPolicy(places).promotion.confirm });
+  const claimDigest = sha256(canonicalBytes(paired.claim)).toString('hex');
+  await askOver(client, 'daemon.pair-answer', { answer: 'confirm', claimDigest });
   say(
     terminal,
     `${styled(terminal, 'green', 'Paired')} as ${paired.executor}. File operations wait until a person confirms the description of this machine on the page.`,

@@ -222,19 +222,14 @@ export class Ledger {
   }
 
   #mark(): MarkRecord {
-    const commands = [...this.memory.commands.values()].map(({ facts, phase, receipts, ended }) => ({
-      facts,
-      phase,
-      receipts: [...receipts],
-      ended,
-    }));
+    const commands = this.memory.recorded();
     return {
       kind: 'mark',
       version: 1,
       segment: this.#segment + 1,
       count: this.#count,
       previousHead: this.#head,
-      highAt: Math.max(this.memory.highAt, this.#now()),
+      highAt: this.memory.highAt,
       highFence: this.memory.highFence,
       commands,
       heads: this.memory.newestHeads(HEADS_IN_MARK),

@@ -5,7 +5,8 @@
 import type { AgentId, BindingId, CommandId, RunId } from '../../helpers/protocol/ids.ts';
 import type { CommandFacts, Ended, LedgerRecord, MarkRecord, TypedReceipt } from './records.ts';
 
-type Phase = MarkRecord['commands'][number]['phase'];
+/** `reserved` has no record yet: it was permitted in this process and nothing may be permitted beside it. */
+type Phase = MarkRecord['commands'][number]['phase'] | 'reserved';
 
 /** One command as the records tell it. */
 export interface CommandMemory {
@@ -53,6 +54,24 @@ export class LedgerMemory {
   /** Heads of the newest records, oldest first. */
   newestHeads(limit: number): [number, Uint8Array][] {
     return [...this.#heads].slice(-limit);
+  }
+
+  /** Keeps id, idempotency key and binding of a permitted command from the moment of its verdict, before any record. */
+  reserve(facts: CommandFacts): void {
+    if (!this.commands.has(facts.command)) this.#remember(facts, 'reserved');
+  }
+
+  /** Gives up a reservation that no record followed. */
+  release(id: CommandId): void {
+    const command = this.commands.get(id);
+    if (command?.phase === 'reserved') this.#forget(id, command);
+  }
+
+  /** Commands that a record named, as a mark carries them on. */
+  recorded(): MarkRecord['commands'] {
+    return [...this.commands.values()].flatMap(({ facts, phase, receipts, ended }) =>
+      phase === 'reserved' ? [] : [{ facts, phase, receipts: [...receipts], ended }],
+    );
   }
 
   /** Takes one record that is durable. */
@@ -107,6 +126,11 @@ export class LedgerMemory {
   }
 
   #remember(facts: CommandFacts, phase: CommandMemory['phase']): CommandMemory {
+    const reserved = this.commands.get(facts.command);
+    if (reserved?.phase === 'reserved') {
+      reserved.phase = phase;
+      return reserved;
+    }
     const command: CommandMemory = { facts, phase, receipts: [], ended: null };
     this.commands.set(facts.command, command);
     this.#byIdempotencyKey.set(facts.idempotencyKey, facts.command);

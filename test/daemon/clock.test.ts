@@ -28,6 +28,23 @@ describe('control clock', () => {
     assert.equal(new ControlClock(sources, START).now(), START);
   });
 
+  it('forgets a wall clock that was ahead as soon as the control plane has stated the time', () => {
+    const { at, sources } = clocks();
+    at.wall = START + 3_600_000;
+    const clock = new ControlClock(sources, 0);
+    assert.equal(clock.now(), START + 3_600_000);
+    clock.anchor(START);
+    assert.equal(clock.now(), START);
+  });
+
+  it('counts the time that the machine slept', () => {
+    const { at, sources } = clocks();
+    const clock = new ControlClock(sources, 0);
+    clock.anchor(START);
+    at.boot += 3_600_000;
+    assert.equal(clock.now(), START + 3_600_000);
+  });
+
   it('never goes back when a later handshake states an earlier time', () => {
     const { sources } = clocks();
     const clock = new ControlClock(sources, 0);

@@ -115,6 +115,28 @@ describe('a real executor', function () {
     assert.equal(((await read()).result as { content?: string }).content, 'line\n');
   });
 
+  it('runs one of two commands with one idempotency key, although they came in one delivery', async () => {
+    fs.writeFileSync(path.join(executor.root, 'twice.txt'), '');
+    const run = anotherRun();
+    const wanted = (envelope: Wanted['envelope'] & object): Wanted => ({
+      operation: 'file.append',
+      arguments: { path: 'twice.txt', content: 'line\n' },
+      run,
+      envelope,
+    });
+    const idempotencyKey = hex('key');
+    const frames = [plane.frame(wanted({ idempotencyKey })), plane.frame(wanted({ idempotencyKey }))];
+    plane.deliver(...frames);
+    const second = await until('the second is answered', () =>
+      plane.told.find(
+        ({ command, ending }) => command === commandOf(frames[1] ?? plane.frame(wanted({}))) && ending !== undefined,
+      ),
+    );
+    assert.equal(second.ending, 'IDEMPOTENCY_CONFLICT');
+    const read = await plane.call({ operation: 'file.read', arguments: { path: 'twice.txt' }, run });
+    assert.equal((read.result as { content?: string }).content, 'line\n');
+  });
+
   it('does not start a command whose cancel came first', async () => {
     const frame = plane.frame({ operation: 'file.write', arguments: { path: 'never.txt', content: 'x' } });
     const accepted = commandOf(frame);

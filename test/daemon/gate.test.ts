@@ -39,6 +39,7 @@ function known(overrides: Partial<GateFacts> = {}): GateFacts {
     catalogueDigest,
     policy,
     memory: new LedgerMemory(),
+    anchored: true,
     now: NOW,
     ...overrides,
   };

@@ -74,7 +74,7 @@ export class FakeControlPlane {
     maxPayload: 1_048_576,
     handleProtocols: () => SUBPROTOCOL,
   });
-  readonly #pairing = new FakePairing(this.executor, () => this.commandKey);
+  readonly pairing = new FakePairing(this.executor, () => this.commandKey);
   readonly #bindings = new Map<string, { binding: ids.BindingId; fence: number }>();
   readonly #origin = {
     person: ids.personIdSchema.parse(hex('per')),
@@ -109,7 +109,7 @@ export class FakeControlPlane {
 
   /** The newest descriptor that arrived. */
   get descriptor(): Descriptor | undefined {
-    return this.#pairing.descriptor;
+    return this.pairing.descriptor;
   }
 
   get isConnected(): boolean {
@@ -251,7 +251,7 @@ export class FakeControlPlane {
     const parts: Buffer[] = [];
     for await (const chunk of request) parts.push(chunk as Buffer);
     const call = request.url?.split('/').at(-1) as keyof typeof pairingCalls;
-    const answer = this.#pairing.answer(call, decode(Buffer.concat(parts)));
+    const answer = this.pairing.answer(call, decode(Buffer.concat(parts)));
     response.writeHead(200, { 'content-type': 'application/msgpack' }).end(encode(answer));
   }
 
@@ -294,7 +294,7 @@ export class FakeControlPlane {
         return reply('receipts', acknowledged ? { acknowledged } : {});
       }
       case 'descriptor':
-        this.#pairing.descriptor = parseDescriptor(body('descriptor').descriptor);
+        this.pairing.descriptor = parseDescriptor(body('descriptor').descriptor);
         return reply('descriptor', { state: 'pending' });
       default:
         throw new Error(`question ${question.type} is not played here`);
@@ -302,7 +302,7 @@ export class FakeControlPlane {
   }
 
   #session(proof: Signed): Signed {
-    const opened = this.#pairing.machine && openStatement('machine.session', this.#pairing.machine, proof);
+    const opened = this.pairing.machine && openStatement('machine.session', this.pairing.machine, proof);
     if (!opened) throw new Error('the proof is not signed by the paired key');
     const { nonce, acknowledgedCount, acknowledgedHead, ledgerCount } = opened.statement;
     const forked = Buffer.compare(acknowledgedHead, this.acknowledged.head) !== 0;
@@ -368,8 +368,8 @@ export class FakeControlPlane {
 
   #receipts(frame: ReceiptFrame): Signed | undefined {
     const last = frame.receipts.at(-1);
-    if (!last || !this.#pairing.machine) throw new Error('no receipt or no machine');
-    const opened = openStatement(last.type, this.#pairing.machine, last.signed);
+    if (!last || !this.pairing.machine) throw new Error('no receipt or no machine');
+    const opened = openStatement(last.type, this.pairing.machine, last.signed);
     if (!opened) throw new Error('receipt is not signed by the paired key');
     const { statement } = opened;
     const ending = 'outcome' in statement ? statement.outcome : 'code' in statement ? statement.code : undefined;

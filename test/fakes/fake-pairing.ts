@@ -16,6 +16,9 @@ import { pairingCalls } from '../../server/protocol.ts';
 export class FakePairing {
   machine: AdmittedKey | undefined;
   descriptor: Descriptor | undefined;
+  /** Says `paired` to the first poll, as whoever stands in between would. */
+  claimsAtOnce = false;
+  polls = 0;
   readonly #id = ids.pairingIdSchema.parse(`pair_${randomBytes(16).toString('hex')}`);
   readonly #executor: ExecutorId;
   readonly #commandKey: () => Uint8Array;
@@ -55,6 +58,8 @@ export class FakePairing {
         pollMs: 100,
       };
     }
+    if (call === 'poll') this.polls += 1;
+    if (call === 'poll' && this.claimsAtOnce) return this.#paired();
     if (call === 'poll') return { state: 'claimed', claim: this.#claim() };
     if (call === 'claim') return { claim: this.#claim() };
     if (call === 'cancel') return { state: 'cancelled' };
@@ -63,9 +68,11 @@ export class FakePairing {
     if (!opened || !sha256(canonicalBytes(this.#claim())).equals(opened.statement.claimDigest))
       throw new Error('confirmation is for another claim');
     if (opened.statement.answer === 'reject') return { state: 'rejected' };
-    return {
-      state: 'paired',
-      paired: { executor: this.#executor, commandKey: this.#commandKey(), claim: this.#claim() },
-    };
+    return this.#paired();
+  }
+
+  #paired(): unknown {
+    const paired = { executor: this.#executor, commandKey: this.#commandKey(), claim: this.#claim() };
+    return { state: 'paired', paired };
   }
 }

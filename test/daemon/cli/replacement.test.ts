@@ -6,6 +6,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 
+import Database from 'libsql';
 import { askDaemon, isDaemonUp } from '../../../daemon/cli/owner-client.ts';
 import { placesIn } from '../../../daemon/cli/places.ts';
 import { readPin, writePin, writeSetUp } from '../../../daemon/cli/set-up.ts';
@@ -89,6 +90,14 @@ describe('a pairing in place of another', function () {
   };
   const standing = (): Promise<PairingState> => askDaemon(places().stateDir, 'daemon.pairing', {});
 
+  /** As if ten minutes had passed: one address may have five codes in that time (N-078). */
+  function forgetLimits(): void {
+    const data = path.join(folder, 'server', 'data');
+    const file = fs.readdirSync(data).find((name) => /\.(db|sqlite)$/.test(name)) ?? '';
+    const store = new Database(path.join(data, file));
+    store.exec('pragma busy_timeout = 5000; delete from limits');
+    store.close();
+  }
   async function claim(code: string | null): Promise<void> {
     const shown = await person.post<{ pairing: string; fingerprint: string }>('/api/page/pairings/lookup', { code });
     const destination = { label: 'machine', scope: 'private', team, fingerprint: shown.fingerprint };
@@ -110,7 +119,8 @@ describe('a pairing in place of another', function () {
       await wait(afterMs);
       await cut();
     };
-    await askDaemon(places().stateDir, 'daemon.pair', { flow: 'code', machineName: 'machine', replace: true });
+    const begin = { flow: 'code', machineName: 'machine', replace: true } as const;
+    await askDaemon(places().stateDir, 'daemon.pair', begin);
     await cutOnce('sending');
     let claimed = '';
     const replaced = await until(`the pairing is replaced, cut when ${stage}`, PATIENCE_MS, async () => {
@@ -118,6 +128,9 @@ describe('a pairing in place of another', function () {
       const now = await standing().catch(() => undefined);
       assert.ok((await live()).length <= 1, 'never two live executors');
       if (now?.state === 'paired' && now.executor !== before) return now;
+      // Cut before anything was on disk, it did not begin: the owner asks again.
+      if (now?.state === 'paired' && isCut)
+        await askDaemon(places().stateDir, 'daemon.pair', begin).catch(() => undefined);
       if (now?.state === 'offered') await cutOnce('offered');
       if (now?.state === 'offered' && now.code !== null && claimed !== now.code) {
         await claim(now.code);
@@ -161,6 +174,7 @@ describe('a pairing in place of another', function () {
   });
 
   it('a no at the machine leaves the pairing before as it was', async function () {
+    forgetLimits();
     if (!['/usr/bin', '/bin'].some((bin) => fs.existsSync(path.join(bin, 'script'))))
       return skipBecause(this, 'the script program');
     const before = await online();
@@ -207,11 +221,19 @@ describe('a pairing in place of another', function () {
       await exited;
       server = await startServer(cli.dist, path.join(folder, 'server'), Number(new URL(server.origin).port));
     };
-    for (const stage of stages) {
-      for (const cut of [everything, controlPlane]) await replaceWith(stage, 0, cut);
-    }
-    for (const afterMs of [3, 8, 15, 30]) {
-      for (const cut of [everything, controlPlane]) await replaceWith('answered', afterMs, cut);
+    const cases = [
+      ['sending', 0, everything],
+      ['offered', 0, everything],
+      ['claimed', 0, everything],
+      ['claimed', 0, controlPlane],
+      ['answered', 0, everything],
+      ['answered', 0, controlPlane],
+      ['answered', 5, everything],
+      ['answered', 15, controlPlane],
+    ] as const;
+    for (const [stage, afterMs, cut] of cases) {
+      forgetLimits();
+      await replaceWith(stage, afterMs, cut);
     }
   });
 });
