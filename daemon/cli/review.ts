@@ -7,7 +7,7 @@
 import path from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import type { RunId } from '../../helpers/protocol/ids.ts';
-import { guardOf } from '../../helpers/protocol/guarded.ts';
+import { guardOf, guardsOf } from '../../helpers/protocol/guarded.ts';
 import { fromPathText } from '../../helpers/protocol/path-text.ts';
 import type { DaemonReply } from '../protocol.ts';
 import { readRun } from './drafts.ts';
@@ -39,8 +39,13 @@ export async function review(terminal: Terminal, places: Places, text: string, w
       changes.push(change);
       if (!wish.isJson) await pager.show(linesOf(terminal, change, changes.length));
     }
+    const guards = guardsOf(changes.map((change) => fromPathText(change.path)));
     if (wish.isJson)
-      sayJson(terminal, { run, changes: changes.map((change) => ({ ...change, guarded: guardedBy(change) ?? null })) });
+      sayJson(terminal, {
+        run,
+        changes: changes.map((change, index) => ({ ...change, guarded: guards[index] ?? null })),
+      });
+    else sayGuardedByOthers(terminal, changes, guards);
     if (!wish.approve) return;
     if (pager.wasCut) throw new CliFailure('refused', 'the difference was not read to its end; nothing was confirmed');
     await approve({ terminal, places, client, run }, changes);
@@ -63,6 +68,22 @@ async function* changesOf(client: OwnerClient, run: RunId): AsyncGenerator<Chang
 }
 
 const guardedBy = (change: Change): string | undefined => guardOf(fromPathText(change.path));
+
+// What is guarded only beside other changes is known when all of them are.
+function sayGuardedByOthers(
+  terminal: Terminal,
+  changes: readonly Change[],
+  guards: readonly (string | undefined)[],
+): void {
+  for (const [index, change] of changes.entries()) {
+    const guard = guards[index];
+    if (guard === undefined || guardedBy(change) !== undefined) continue;
+    say(
+      terminal,
+      styled(terminal, 'magenta', `runs by itself or decides what runs: ${visible(change.path)}, ${guard}`),
+    );
+  }
+}
 
 const SIGNS = { created: ['+', 'green'], modified: ['~', 'yellow'], deleted: ['-', 'red'] } as const;
 const REASONS = {
@@ -157,7 +178,8 @@ async function approve({ terminal, places, client, run }: Approving, changes: re
   const [first] = changes;
   if (!first) throw new CliFailure('refused', 'there is nothing to confirm in this draft');
   const { manifestDigest } = first;
-  const guarded = changes.filter((change) => guardedBy(change) !== undefined).map((change) => change.path);
+  const guards = guardsOf(changes.map((change) => fromPathText(change.path)));
+  const guarded = changes.filter((_, index) => guards[index] !== undefined).map((change) => change.path);
   say(terminal, '');
   say(terminal, `${changes.length} changes, manifest ${manifestDigest}`);
   for (const name of guarded) say(terminal, styled(terminal, 'magenta', `  guarded: ${visible(name)}`));

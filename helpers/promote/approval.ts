@@ -11,7 +11,7 @@ import { admitKey, KeyRefused } from '../protocol/signed.ts';
 import type { AdmittedKey, Signed } from '../protocol/signed.ts';
 import { openStatement } from '../protocol/statements.ts';
 import type { Approval, Opened } from '../protocol/statements.ts';
-import { guardOf } from '../protocol/guarded.ts';
+import { guardsOf } from '../protocol/guarded.ts';
 import type { Mark, Succession } from './mark.ts';
 import type { OwnerConfirmation, OwnerPin, PromoteBody } from './protocol.ts';
 import { fromPathText } from '../protocol/path-text.ts';
@@ -108,7 +108,9 @@ export function checkManifest(approval: Approval, manifest: Manifest, digest: st
 
 /** Paths, as path text, that a plain approval does not cover. */
 function guardedPaths(manifest: Manifest): string[] {
-  return manifest.changes.map(({ path }) => path).filter((path) => guardOf(fromPathText(path)) !== undefined);
+  const paths = manifest.changes.map(({ path }) => path);
+  const guards = guardsOf(paths.map(fromPathText));
+  return paths.filter((_, index) => guards[index] !== undefined);
 }
 
 /** Whether a person at this machine has confirmed what needs it. Throws Stopped, naming the first path that is not covered. */
