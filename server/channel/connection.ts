@@ -8,11 +8,11 @@
 import { aboutError } from '../about-error.ts';
 import type { WebSocket } from 'ws';
 import { loseCommands, tellCancel } from '../commands/cancel.ts';
-import type { ExecutorId } from '../../helpers/protocol/ids.ts';
 import type { Work } from '../commands/work.ts';
 import { changeExecutor } from '../executors/lifecycle.ts';
 import { Refusal } from '../refusal.ts';
 import { answerAtOnce } from './handlers.ts';
+import { readStanding } from './control.ts';
 import { HeldQuestions } from './held.ts';
 import type { Connection } from './lanes.ts';
 import { channelRefusals, channelQuestions } from '../protocol.ts';
@@ -26,13 +26,14 @@ import type { Question } from './wire.ts';
 /** Most questions of one connection that may be under way. */
 const UNDERWAY_LIMIT = 256;
 /** How long a connection may stand without a proof, in ms. */
-const PROVE_WITHIN_MS = 60_000;
+const PROVE_WITHIN_MS = 10_000;
 
 /** One WebSocket of a machine. */
 class ChannelConnection implements Connection {
   readonly #work: Work;
   readonly #wire: Wire;
   readonly #unproved: NodeJS.Timeout;
+  readonly #onProved: () => void;
   #sequence = 0;
   #underway = 0;
   #challenged = false;
@@ -41,8 +42,9 @@ class ChannelConnection implements Connection {
   #held: HeldQuestions | undefined;
   #ended = false;
 
-  constructor(work: Work, socket: WebSocket) {
+  constructor(work: Work, socket: WebSocket, onProved: () => void) {
     this.#work = work;
+    this.#onProved = onProved;
     this.#wire = new Wire(socket);
     this.#unproved = setTimeout(() => this.#wire.close(1008, 'not proved'), PROVE_WITHIN_MS);
     socket.on('message', (data: Buffer, isBinary: boolean) => {
@@ -137,7 +139,7 @@ class ChannelConnection implements Connection {
   /** A fenced, revoked or failed executor is refused everything, whether or not it noticed (N-207). */
   async #requireStanding(): Promise<void> {
     const { executor, epoch } = this.#session;
-    const row = await standingRow(this.#work, executor);
+    const row = await readStanding(this.#work, executor);
     if (row?.state === 'revoked')
       throw new ChannelRefused('EXECUTOR_REVOKED', 'this executor was ended', { ends: true });
     if (row?.state === 'error') throw new ChannelRefused('EXECUTOR_ERROR', 'run repair on the machine', { ends: true });
@@ -154,6 +156,7 @@ class ChannelConnection implements Connection {
     const { session, proved } = await prove(this.#work, challenged, proof);
     if (proved && !this.#ended) {
       clearTimeout(this.#unproved);
+      this.#onProved();
       this.#proved = proved;
       this.#held = new HeldQuestions(this.#work, this.#wire, proved);
       this.#work.lanes.join(this);
@@ -195,7 +198,7 @@ class ChannelConnection implements Connection {
     if (!proved || !this.#work.lanes.leave(this)) return;
     const { executor, epoch } = proved;
     try {
-      const row = await standingRow(this.#work, executor);
+      const row = await readStanding(this.#work, executor);
       if (goodbye && row?.epoch === epoch && row.state === 'online') {
         await changeExecutor(this.#work, executor, { type: 'executor.silent' });
       }
@@ -208,14 +211,9 @@ class ChannelConnection implements Connection {
   }
 }
 
-/** Serves one machine's WebSocket until it closes. */
-export function serveChannel(work: Work, socket: WebSocket): Connection {
-  return new ChannelConnection(work, socket);
-}
-
-async function standingRow(work: Work, executor: ExecutorId) {
-  const { read } = work.store;
-  return read.selectFrom('executors').select(['state', 'epoch']).where('id', '=', executor).executeTakeFirst();
+/** Serves one machine's WebSocket until it closes; `onProved` hears once that the machine proved its key. */
+export function serveChannel(work: Work, socket: WebSocket, onProved: () => void): Connection {
+  return new ChannelConnection(work, socket, onProved);
 }
 
 function bodyOf<Type extends ChannelQuestion>(type: Type, question: Question) {

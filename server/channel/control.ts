@@ -12,6 +12,16 @@ export type ControlFields = Omit<Statement<'control.answer'>, 'guard' | 'nonce' 
 /** Most cancels and most ended runs that one answer carries; the rest follows in the next one. */
 const LIST_LIMIT = 64;
 
+/** Where an executor stands, without anything else of it. */
+export async function readStanding(work: Work, executor: ExecutorId) {
+  const row = await work.store.read
+    .selectFrom('executors')
+    .select(['state', 'epoch', 'accepting'])
+    .where('id', '=', executor)
+    .executeTakeFirst();
+  return row && { ...row, accepting: row.accepting === 1 };
+}
+
 /** What an executor is told now. */
 export async function readControl(work: Work, executor: ExecutorId, epoch: number): Promise<ControlFields> {
   const { read } = work.store;

@@ -2,10 +2,11 @@ import { aboutError } from '../about-error.ts';
 import { channelTimes } from '../protocol.ts';
 import type { CommandFrame } from '../protocol.ts';
 import type { Work } from '../commands/work.ts';
-import { isNews, markEndTold, readControl, signControl } from './control.ts';
+import { isNews, markEndTold, readControl, readStanding, signControl } from './control.ts';
 import type { ControlFields } from './control.ts';
 import type { WorkQuestion } from './lanes.ts';
 import type { Proved } from './session.ts';
+import { standingOf } from './rules.ts';
 import type { Question, Wire } from './wire.ts';
 
 interface HeldControl {
@@ -24,6 +25,9 @@ export class HeldQuestions {
   #looking: Promise<void> | undefined;
   #again = false;
   #must = false;
+  /** Counts what may have changed; what the machine was told last stands for everything up to `#toldUpTo`. */
+  #stirs = 1;
+  #toldUpTo = 0;
   #workTimer: NodeJS.Timeout | undefined;
   #workHeld: WorkQuestion | undefined;
   #answered: { readonly id: number; readonly commands: readonly CommandFrame[] } | undefined;
@@ -73,11 +77,12 @@ export class HeldQuestions {
     const heard = this.#told?.endedRuns ?? [];
     const timer = setTimeout(() => void this.#look(true), channelTimes.controlHoldMs);
     this.#control = { question, nonce, timer };
-    void this.#confirm(heard).then(() => this.#look(false));
+    void this.#confirm(heard).then(() => (this.#isStirred ? this.#look(false) : undefined));
   }
 
   /** Looks again whether the machine must be told something. */
   wake(): void {
+    this.#stirs += 1;
     void this.#look(false);
   }
 
@@ -124,22 +129,41 @@ export class HeldQuestions {
 
   async #answerControl(mustAnswer: boolean): Promise<void> {
     const held = this.#control;
-    const { executor, epoch } = this.#proved;
-    const fields = await readControl(this.#work, executor, epoch);
+    const upTo = this.#stirs;
+    const fields = await this.#read();
     if (this.#control !== held) return;
     if (!held) {
       // Nothing to answer on; a connection that no longer stands ends all the same (R10), and its machine learns why by proving again.
       this.#endIfFallen(fields);
       return;
     }
-    if (!mustAnswer && !isNews(fields, this.#told)) return;
+    if (!mustAnswer && !isNews(fields, this.#told)) {
+      this.#toldUpTo = upTo;
+      return;
+    }
     const answer = await signControl(this.#work, fields, held.nonce);
     if (this.#control !== held) return;
     clearTimeout(held.timer);
     this.#control = undefined;
     this.#told = fields;
+    this.#toldUpTo = upTo;
     this.#wire.answer<'control'>(held.question, { answer });
     this.#endIfFallen(fields);
+  }
+
+  /** All that the machine is to be told; a short look where nothing stirred and nothing was left to be told. */
+  async #read(): Promise<ControlFields> {
+    const { executor, epoch } = this.#proved;
+    const told = this.#told;
+    if (!this.#isStirred && told && told.cancel.length + told.endedRuns.length === 0) {
+      const row = await readStanding(this.#work, executor);
+      if (row && standingOf(row, epoch) === told.standing) return told;
+    }
+    return readControl(this.#work, executor, epoch);
+  }
+
+  get #isStirred(): boolean {
+    return this.#stirs > this.#toldUpTo;
   }
 
   #endIfFallen({ standing }: ControlFields): void {

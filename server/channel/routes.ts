@@ -1,12 +1,13 @@
 import websocket from '@fastify/websocket';
 import type { FastifyInstance } from 'fastify';
 import type { Work } from '../commands/work.ts';
+import { addressSubject } from '../accounts/limits.ts';
 import { CHANNEL_PATH, MESSAGE_LIMIT_BYTES, SUBPROTOCOL } from '../protocol.ts';
 import { serveChannel } from './connection.ts';
+import { Unproved } from './unproved.ts';
 
-/** Most connections of machines to one process, and how many of them may stand without a proof. */
+/** Most connections of machines to one process. */
 const CONNECTION_LIMIT = 4096;
-const UNPROVED_LIMIT = 256;
 
 /** The control channel: one WebSocket a machine, one subprotocol, no compression, no message above the limit. */
 export async function routes(app: FastifyInstance, work: Work): Promise<void> {
@@ -17,6 +18,7 @@ export async function routes(app: FastifyInstance, work: Work): Promise<void> {
       handleProtocols: () => SUBPROTOCOL,
     },
   });
+  const unproved = new Unproved();
   app.route({
     method: 'GET',
     url: CHANNEL_PATH,
@@ -29,11 +31,11 @@ export async function routes(app: FastifyInstance, work: Work): Promise<void> {
     handler: async (_request, reply) => {
       await reply.code(426).send({ code: 'UPGRADE_REQUIRED', message: 'this address is for executors alone' });
     },
-    wsHandler: (socket) => {
-      const { size } = app.websocketServer.clients;
-      if (size > CONNECTION_LIMIT || size - work.lanes.all.length > UNPROVED_LIMIT)
-        socket.close(1013, 'too many connections');
-      else serveChannel(work, socket);
+    wsHandler: (socket, request) => {
+      const hasRoom = app.websocketServer.clients.size <= CONNECTION_LIMIT;
+      if (hasRoom && unproved.admit(socket, addressSubject(request.ip), performance.now()))
+        serveChannel(work, socket, () => unproved.release(socket));
+      else socket.close(1013, 'too many connections');
     },
   });
 }
