@@ -11,6 +11,7 @@ import type { SignedIn } from '../accounts/sessions.ts';
 import { requireDiscoverable } from '../executors/entitled.ts';
 import { Refusal } from '../refusal.ts';
 import type { Reader } from '../store/store.ts';
+import { ProgressPace } from './pace.ts';
 import type { PersonId, RunId } from '../../helpers/protocol/ids.ts';
 
 /** A comment line that keeps proxies from closing a quiet stream, in ms. */
@@ -26,6 +27,16 @@ const subjects = { executor: 'executor', run: 'run', pairing: 'pairing', account
 /** GET /api/page/events: `event: changed` with `{subject, id}`, and `event: progress` with the progress of an own run's command. */
 export function eventRoutes(app: App, context: Context): void {
   const streams = new Map<string, Set<ServerResponse>>();
+  const listeners = new Set<(change: Change) => void>();
+  const tellAll = (change: Change): void => {
+    for (const listener of listeners) listener(change);
+  };
+  const pace = new ProgressPace((progress) => tellAll({ of: 'progress', id: progress.command, progress }));
+  const ignore = context.wake.listen((change) => {
+    if (listeners.size === 0) return;
+    if (change.of === 'progress') pace.take(change.progress);
+    else tellAll(change);
+  });
   app.get('/api/page/events', { config: { stream: true }, schema: { hide: true } }, (request, reply) => {
     const by = personOfRequest(request);
     reply.hijack();
@@ -35,16 +46,19 @@ export function eventRoutes(app: App, context: Context): void {
     const own = streams.get(by.session) ?? new Set();
     streams.set(by.session, own.add(raw));
     if (own.size > STREAM_LIMIT) [...own][0]?.end();
-    const ignore = context.wake.listen((change) => void tell(context, by, change, raw));
+    const listener = (change: Change): void => void tell(context, by, change, raw);
+    listeners.add(listener);
     const quiet = setInterval(() => send(raw, ': quiet\n\n'), QUIET_MS);
     raw.on('close', () => {
-      ignore();
+      listeners.delete(listener);
       clearInterval(quiet);
       own.delete(raw);
       if (own.size === 0) streams.delete(by.session);
     });
   });
   app.addHook('preClose', (done) => {
+    ignore();
+    pace.stop();
     for (const own of streams.values()) for (const raw of own) raw.end();
     done();
   });
