@@ -162,6 +162,7 @@ async function insertOffered(
     claimedBy: null,
     claimedAt: null,
     replaces: null,
+    guard: null,
     createdAt: now,
     expiresAt: now + PAIRING_MS,
   };

@@ -61,6 +61,7 @@ function issuedRow(about: {
     claimedBy: null,
     claimedAt: null,
     replaces: null,
+    guard: null,
     createdAt,
     expiresAt: createdAt + PAIRING_MS,
   };

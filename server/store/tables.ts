@@ -171,6 +171,8 @@ interface PairingTables {
     claimedBy: PersonId | null;
     claimedAt: number | null;
     replaces: ExecutorId | null;
+    /** Highest guard of its machine's statements; null before the first. */
+    guard: number | null;
     createdAt: number;
     expiresAt: number;
   };
