@@ -134,11 +134,19 @@ export function readRecords(content: Buffer): ReadRecords {
     const payload = content.subarray(at + LENGTH_BYTES, at + LENGTH_BYTES + length);
     const expected = sha256(chain, content.subarray(at, at + LENGTH_BYTES), payload);
     if (!expected.equals(content.subarray(end - CHAIN_BYTES, end))) break;
-    records.push(readRecord(decode(payload)));
+    records.push(readRecord(plainOf(payload)));
     chain = expected;
     at = end;
   }
   return { records, chain, endBytes: at, whole: at === content.length };
+}
+
+function plainOf(payload: Buffer): Plain {
+  try {
+    return decode(payload);
+  } catch (cause) {
+    throw new JournalDamaged('a record that is no msgpack value', { cause });
+  }
 }
 
 type Field = 'text' | 'count' | 'bytes' | 'flag' | 'facts' | 'change' | 'type';
@@ -173,9 +181,9 @@ const factsShape: Readonly<Record<string, Field>> = {
 };
 
 function readRecord(value: Plain): JournalRecord {
-  if (!isObject(value) || typeof value['kind'] !== 'string' || !(value['kind'] in shapes))
+  if (!isObject(value) || typeof value['kind'] !== 'string' || !Object.hasOwn(shapes, value['kind']))
     throw new JournalDamaged('a record of unknown kind');
-  // The line above found the key in `shapes`.
+  // The line above found the key itself in `shapes`.
   const shape = shapes[value['kind'] as JournalRecord['kind']];
   if (value['kind'] === 'begin' && value['format'] !== JOURNAL_FORMAT)
     throw new JournalDamaged('a journal of another version');

@@ -39,7 +39,15 @@ export function readMark(own: number): Mark {
   if (content.length < DIGEST_BYTES || !sha256(payload).equals(content.subarray(0, DIGEST_BYTES))) {
     throw new MarkDamaged('the mark of seen approvals is damaged');
   }
-  return markOf(decode(payload));
+  return markOf(plainOf(payload));
+}
+
+function plainOf(payload: Uint8Array): Plain {
+  try {
+    return decode(payload);
+  } catch (cause) {
+    throw new MarkDamaged('the mark of seen approvals is no msgpack value', { cause });
+  }
 }
 
 /** Writes the mark; it is on the disk when this returns. */
