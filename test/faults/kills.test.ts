@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
+import { until } from '../../daemon/demo/children.ts';
 import { isAtRest, judge } from './judge.ts';
+import { judgePromotion, MOMENTS } from './promotions.ts';
 import { COUNTER, STEPS } from './steps.ts';
 import type { UnderWay } from './steps.ts';
 import { PROCESSES, World } from './world.ts';
-import { until } from '../../daemon/demo/children.ts';
 
 /** How long a round waits for an ending that only the command's own lifetime may bring, in ms. */
 const PATIENCE_MS = 4000;
@@ -39,6 +40,16 @@ describe('a kill of each process at each step of a receipt', function () {
         else slow.push(...calls);
       });
     }
+  }
+
+  for (const moment of MOMENTS) {
+    it(`promote killed when ${moment.name}`, async () => {
+      assert.ok(world);
+      const promoting = await moment.hold(world);
+      if (world.find('promote') !== undefined) await world.kill('promote');
+      await world.recover();
+      await judgePromotion(world, promoting);
+    });
   }
 
   it('and what nobody could answer for is unknown once its lifetime has passed, with its effect at most once', async () => {
