@@ -210,7 +210,7 @@ describe('a pairing in place of another', function () {
     assert.equal(await online(), before);
   });
 
-  it('N-079 a replacement that is cut at any stage, on either side, ends with one live executor and never has two', async () => {
+  it('a replacement that is cut at any stage, on either side, ends with one live executor and never has two', async () => {
     const everything = async (): Promise<void> => {
       await end();
       await start();
