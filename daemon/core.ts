@@ -122,7 +122,7 @@ export class Core {
   /** Reads the ledger anew; what an earlier reading held is closed first. Rejects with LedgerDamaged. */
   async openLedger(): Promise<Ledger> {
     await this.closeLedger();
-    const ledger = Ledger.open(`${this.#folder}/ledger`, () => Date.now());
+    const ledger = Ledger.open(`${this.#folder}/ledger`);
     this.#ledger = ledger;
     this.#clock = new ControlClock(systemTime, ledger.memory.highAt);
     return ledger;

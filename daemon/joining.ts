@@ -10,8 +10,6 @@ import { joiningMachine } from '../machines/pairing/joining.ts';
 import type {
   AskStanding,
   DropRequest,
-  Offer,
-  PairingFlow,
   PersistRequest,
   PrepareRequest,
   SavePairing,
@@ -25,7 +23,6 @@ import { signStatement, signStatements } from '../actors/key-store.ts';
 import type { KeyStoreClient } from '../actors/key-store.ts';
 import type { LinkClient } from '../actors/link.ts';
 import { decode, encode } from '../helpers/protocol/codec.ts';
-import { canonicalBytes } from '../helpers/protocol/descriptor.ts';
 import { pairingIdSchema } from '../helpers/protocol/ids.ts';
 import type { ExecutorId, PairingId } from '../helpers/protocol/ids.ts';
 import { admitKey, sha256 } from '../helpers/protocol/signed.ts';
@@ -33,6 +30,7 @@ import type { Signed } from '../helpers/protocol/signed.ts';
 import type { Claim } from '../helpers/protocol/statements.ts';
 import { pairingCalls } from '../server/protocol.ts';
 import type { Paired, PairingCallAnswer } from '../server/protocol.ts';
+import { claimDigestOf, codeOf, offerOf, refusalCode, shown } from './claims.ts';
 import type { JoiningRecord, Records, StatedRevision } from './records.ts';
 
 const ANSWER_MS = 15_000;
@@ -371,44 +369,4 @@ export class Joining {
       throw error;
     }
   }
-}
-
-/** Digest that a person at the machine confirms: both sides rebuild it from the same facts. */
-export function claimDigestOf(claim: Claim): Buffer {
-  return sha256(canonicalBytes(claim));
-}
-
-/** The flow and request of an earlier start, for the machine's input. */
-export function preparedOf(
-  record: JoiningRecord | null,
-): { flow: PairingFlow; prepared: { requestId: string; requestDigest: string; fingerprint: string } } | undefined {
-  return record
-    ? {
-        flow: record.flow,
-        prepared: { requestId: record.requestId, requestDigest: record.requestDigest, fingerprint: record.fingerprint },
-      }
-    : undefined;
-}
-
-function offerOf(offer: NonNullable<JoiningRecord['offer']>, commandKeyFingerprint: string): Offer {
-  return {
-    pairingId: offer.pairing,
-    digits: offer.code,
-    commandKeyFingerprint,
-    remainingMs: Math.max(0, offer.expiresAt - Date.now()),
-  };
-}
-
-function shown(claim: Claim): Record<string, string> {
-  return { organization: claim.organisationName, team: claim.teamName, scope: claim.scope, label: claim.label };
-}
-
-function refusalCode(value: unknown): string {
-  return typeof value === 'object' && value !== null && 'code' in value && typeof value.code === 'string'
-    ? value.code
-    : 'PAIRING_REFUSED';
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'ANSWER_UNREADABLE';
 }

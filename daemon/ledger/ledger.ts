@@ -36,7 +36,6 @@ export interface LedgerHead {
 export class Ledger {
   readonly memory = new LedgerMemory();
   readonly #folder: string;
-  readonly #now: () => number;
   #descriptor = -1;
   #segment = 0;
   #segmentBytes = 0;
@@ -48,18 +47,17 @@ export class Ledger {
   #syncing = false;
   #damage: LedgerDamaged | undefined;
 
-  private constructor(folder: string, now: () => number) {
+  private constructor(folder: string) {
     this.#folder = folder;
-    this.#now = now;
   }
 
   /**
-   * Opens or begins the ledger in a folder that only the daemon may write. `now` gives ms since the Unix epoch.
+   * Opens or begins the ledger in a folder that only the daemon may write.
    * Throws LedgerDamaged: LEDGER_CUT, LEDGER_ALTERED, LEDGER_ABSENT (a low mark without segments) or LEDGER_UNWRITABLE.
    */
-  static open(folder: string, now: () => number): Ledger {
+  static open(folder: string): Ledger {
     fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
-    const ledger = new Ledger(folder, now);
+    const ledger = new Ledger(folder);
     ledger.#read();
     return ledger;
   }

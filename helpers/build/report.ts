@@ -26,7 +26,7 @@ export interface TestReport {
 }
 
 /** Where `npm test` leaves its report, relative to the root. */
-export const reportFile = 'dist/test-report.json';
+export const reportFile = 'node_modules/.cache/nessie/test-report.json';
 
 /** The report at `path`, or undefined where no run has written one. Throws SyntaxError for a damaged one. */
 export function readReport(path: string): TestReport | undefined {

@@ -50,7 +50,7 @@ function whole(command: CommandFacts, at = START): LedgerRecord[] {
 
 describe('ledger', () => {
   let folder: string;
-  const open = () => Ledger.open(folder, () => START);
+  const open = () => Ledger.open(folder);
   const segment = () => path.join(folder, fs.readdirSync(folder).find((name) => name.endsWith('.log')) ?? '');
   const damage = (code: string) => (error: unknown) => error instanceof LedgerDamaged && error.code === code;
 
@@ -137,7 +137,7 @@ describe('ledger', () => {
 
   it('stays bounded while commands come, and never forgets one that is not expired', async () => {
     let now = START;
-    const ledger = Ledger.open(folder, () => now);
+    const ledger = Ledger.open(folder);
     const unexpired: CommandFacts[] = [];
     for (let round = 0; round < 60; round += 1) {
       const batch = Array.from({ length: 200 }, () => facts({ expiresAt: now + 25_000 }));

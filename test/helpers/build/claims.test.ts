@@ -15,14 +15,18 @@ async function problems(
   const folder = await mkdtemp(join(tmpdir(), 'nessie-claims-'));
   try {
     await mkdir(join(folder, 'test'));
-    await mkdir(join(folder, 'dist'));
+    await mkdir(join(folder, 'node_modules/.cache/nessie'), { recursive: true });
     await writeFile(join(folder, 'SECURITY.md'), claims);
     await writeFile(
       join(folder, 'test/a.test.ts'),
       "describe('walk', () => { it('a link is refused', () => {}); });\n",
     );
     const tests = Object.entries(ran ?? {}).map(([title, outcome]) => ({ title, fullTitle: `walk ${title}`, outcome }));
-    if (ran) await writeFile(join(folder, 'dist/test-report.json'), JSON.stringify({ node: 'v20.0.0', uid: 0, tests }));
+    if (ran)
+      await writeFile(
+        join(folder, 'node_modules/.cache/nessie/test-report.json'),
+        JSON.stringify({ node: 'v20.0.0', uid: 0, tests }),
+      );
     return await checkClaims(folder, { ran: strict });
   } finally {
     await rm(folder, { recursive: true });
