@@ -43,6 +43,7 @@ export class Executor {
   readonly #receipts: Receipts;
   readonly #scheduler: Scheduler;
   readonly #free = new Set<() => void>();
+  #lastReason = '';
   heard: Heard = { standing: 'unknown', at: null };
 
   /** `note` takes what a person may want to read in the log. */
@@ -66,6 +67,7 @@ export class Executor {
       closeLedger: () => core.closeLedger(),
       prepare: () => this.#prepare(),
       connected: () => this.#connected(),
+      unconnected: (error) => this.#unconnected(error),
     });
     this.actor = createActor(machine, {
       id: 'daemon',
@@ -129,7 +131,15 @@ export class Executor {
     if (root && policy) await ensureStated(this.#core.standing, policy, root);
   }
 
+  /** Says why no connection comes about, once for each reason. */
+  #unconnected(error: unknown): void {
+    const reason = error instanceof Error ? causesOf(error) : 'unknown failure';
+    if (reason !== this.#lastReason) this.#note('NOT_CONNECTED', reason);
+    this.#lastReason = reason;
+  }
+
   #connected(): void {
+    this.#lastReason = '';
     const { channel } = this.#sessions;
     if (!channel) return;
     // The session's answer came, so the control plane knows of the repair.

@@ -13,6 +13,7 @@ import { TraceLog } from './trace.ts';
 
 /** Exit code of a start that could not be: state that nobody may trust. */
 const EXIT_STATE = 78;
+const KEY_MS = 10_000;
 
 const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, pino.destination({ dest: 2, sync: true }));
 
@@ -48,10 +49,17 @@ async function main(): Promise<void> {
       ?.policyChanged()
       .catch((error: unknown) => log.warn({ code: 'POLICY_NOT_STATED' }, messageOf(error)));
   });
+  await refuseUnsafeKey(core);
   home.start();
   serveOwner(DESCRIPTORS.cli, ownerTable(core, home, trace), { 'daemon.stop': stop, 'daemon.forget': stop });
   await core.root().catch((error: unknown) => log.error({ code: 'ROOT_UNAVAILABLE' }, messageOf(error)));
   log.info({ code: 'STARTED', state: home.executor ? 'paired' : 'unpaired' }, 'daemon is up');
+}
+
+/** A key that others could read, or a folder that is not ours, stops the start (N-061); `doctor` names what to mend. */
+async function refuseUnsafeKey(core: Core): Promise<void> {
+  const keyStore = await core.keyStore.connected(KEY_MS);
+  await keyStore.request('keystore.status', {}, { withinMs: KEY_MS });
 }
 
 function messageOf(error: unknown): string {

@@ -29,6 +29,8 @@ export interface DaemonParts {
   /** A session stands: the lanes begin. */
   readonly connected: () => void;
   readonly closeLedger: () => Promise<void>;
+  /** A handshake that did not come about, for the log. */
+  readonly unconnected: (error: unknown) => void;
 }
 
 /** A journal that only a person can settle. */
@@ -48,7 +50,12 @@ export function provideDaemon(parts: DaemonParts): typeof daemonMachine {
         await parts.openLedger();
         return { open: parts.executions.recall() };
       }),
-      connect: fromPromise<Connect['output'], Connect['input']>(() => connect(parts)),
+      connect: fromPromise<Connect['output'], Connect['input']>(() =>
+        connect(parts).catch((error: unknown) => {
+          parts.unconnected(error);
+          throw error;
+        }),
+      ),
       // There is no guest on this platform yet: none runs, so none has to be stopped.
       stopGuests: fromPromise<StopGuests['output'], StopGuests['input']>(() => Promise.resolve({ stopped: 0 })),
       reportFault: fromPromise<ReportFault['output'], ReportFault['input']>(() => {
