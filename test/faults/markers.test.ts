@@ -196,7 +196,10 @@ describe('planted markers', function () {
   it('the state folder has contents in drafts alone, and the machine’s key in the key-store’s folder alone', () => {
     const files = [...filesBelow(world.places.stateDir)];
     const outside = files.filter(([name]) => !name.startsWith('drafts/'));
-    nowhere(findIn(outside, new Map([...bytesOf(content), ...bytesOf(told), ...bytesOf(owned)])));
+    const { environment, ...policy } = owned;
+    nowhere(findIn(outside, new Map([...bytesOf(content), ...bytesOf(told), ...bytesOf({ environment })])));
+    const besideRecords = outside.filter(([name]) => name !== 'daemon/records.json');
+    nowhere(findIn(besideRecords, bytesOf(policy)));
     nowhere(
       findIn(
         files.filter(([name]) => !name.startsWith('key-store/')),
