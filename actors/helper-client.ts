@@ -115,6 +115,11 @@ export class HelperClient<Contract extends HelperContract> {
     });
   }
 
+  /** True from the moment that nothing can be asked any more, which is before `ended` resolves. */
+  get isEnded(): boolean {
+    return this.#end !== undefined;
+  }
+
   /** Number of requests whose answer has not come. */
   get pending(): number {
     return this.#waiting.size;

@@ -19,6 +19,7 @@ export class PeerAbsent extends Error {
 
 /** What a peer must know of a client: that it ends, and how to end it. */
 interface Ending {
+  readonly isEnded: boolean;
   readonly ended: Promise<Error>;
   close(): void;
 }
@@ -56,12 +57,18 @@ export class Peer<Client extends Ending> {
 
   /** The connected helper. Throws PeerAbsent. */
   get client(): Client {
-    if (!this.#client) throw new PeerAbsent(this.row);
-    return this.#client;
+    const live = this.#live;
+    if (!live) throw new PeerAbsent(this.row);
+    return live;
   }
 
   get isConnected(): boolean {
-    return this.#client !== undefined;
+    return this.#live !== undefined;
+  }
+
+  /** The client of the moment, unless it has ended already: whoever hears of an end asks for the next one before the socket is closed. */
+  get #live(): Client | undefined {
+    return this.#client?.isEnded === false ? this.#client : undefined;
   }
 
   /** Times that a helper of this kind came again. */
@@ -71,7 +78,8 @@ export class Peer<Client extends Ending> {
 
   /** Waits for a connection. Rejects with PeerAbsent after `withinMs`. */
   connected(withinMs: number): Promise<Client> {
-    if (this.#client) return Promise.resolve(this.#client);
+    const live = this.#live;
+    if (live) return Promise.resolve(live);
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#waiting.delete(waiting);
@@ -89,7 +97,7 @@ export class Peer<Client extends Ending> {
   }
 
   #accept(socket: Socket): void {
-    if (this.#client) {
+    if (this.#live) {
       // THREAT: a second connection beside a live helper is nobody that the supervisor started.
       socket.destroy();
       return;
@@ -99,7 +107,7 @@ export class Peer<Client extends Ending> {
     this.#client = client;
     this.#connections += 1;
     void client.ended.then((end) => {
-      this.#client = undefined;
+      if (this.#client === client) this.#client = undefined;
       if (end instanceof HelperViolation) this.#violated(this.row);
     });
     for (const waiting of this.#waiting) {
