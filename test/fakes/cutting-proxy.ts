@@ -22,6 +22,8 @@ export class CuttingProxy {
   #isSwallowing = false;
   #isRefusing = false;
   readonly #accepted = new Map<number, number>();
+  /** When each connection was refused, in ms of the steady clock. */
+  readonly refused: number[] = [];
   /** Bytes that came from machines so far. */
   upBytes = 0;
   /** How often a connection was cut by `cutAfterUp`. */
@@ -90,6 +92,7 @@ export class CuttingProxy {
 
   #accept(machine: net.Socket, port: number): void {
     if (this.#isRefusing) {
+      this.refused.push(performance.now());
       machine.resetAndDestroy();
       return;
     }
