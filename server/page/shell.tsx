@@ -3,6 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 
 import { usePage, useSignedIn } from './page.tsx';
 import { AgentIcon, MachineIcon, Mark, PeopleIcon, ReviewIcon, RunIcon } from './parts/icons.tsx';
+import { Notice } from './parts/notice.tsx';
 import { addressOf, Link, useRouter, type View } from './router.tsx';
 import type { WordKey, Words } from './words.tsx';
 
@@ -92,6 +93,15 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
         <div class="cut" role="status">
           {cut && <p>{say('page.cut')}</p>}
         </div>
+        {person.byLink && !person.hasPassword && !isAt(['account']) && (
+          <Notice tone="warning">
+            <p>
+              {say.parts('password.choose', {
+                account: <Link to={addressOf('account')}>{say('account.set-password')}</Link>,
+              })}
+            </p>
+          </Notice>
+        )}
         {children}
       </main>
     </div>
