@@ -23,6 +23,7 @@ export const limits = {
   signInsOfLoginHere: { name: 'sign-ins-login-address', count: 10, withinMs: TEN_MINUTES_MS },
   signInsOfLogin: { name: 'sign-ins-login', count: 60, withinMs: TEN_MINUTES_MS },
   linksOfAddress: { name: 'links-address', count: 30, withinMs: TEN_MINUTES_MS },
+  runsOfAgent: { name: 'runs-agent', count: 60, withinMs: 3_600_000 },
   passwordsOfPerson: { name: 'passwords-person', count: 20, withinMs: TEN_MINUTES_MS },
 } as const satisfies Record<string, Limit>;
 

@@ -33,7 +33,7 @@ export async function routes(app: App, work: Work): Promise<void> {
         return await answer(work, sessions, request, reply);
       } catch (error) {
         if (!(error instanceof Refusal)) throw error;
-        return reply.code(error.status).send(rpcError(error.code, error.message));
+        return reply.code(error.status).send(rpcError(error));
       }
     },
   });
@@ -103,6 +103,7 @@ async function pass(session: McpSession, request: FastifyRequest, reply: Fastify
   return reply.send(Readable.fromWeb(response.body as Parameters<typeof Readable.fromWeb>[0]));
 }
 
-function rpcError(code: string, message: string) {
-  return { jsonrpc: '2.0', error: { code: -32_000, message: `${code}: ${message}` }, id: null };
+function rpcError({ code, message, remedy }: Refusal) {
+  const told = [`${code}: ${message}`, remedy].filter((part) => part !== undefined).join(' ');
+  return { jsonrpc: '2.0', error: { code: -32_000, message: told }, id: null };
 }

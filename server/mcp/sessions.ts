@@ -19,7 +19,7 @@ export class McpSessions {
     });
   }
 
-  /** Makes a session for a client that initializes. Throws Refusal SESSION_LIMIT. */
+  /** Makes a session for a client that initializes. Throws what makeSession throws. */
   async make(identity: AgentIdentity, initialize: unknown): Promise<McpSession> {
     const id = this.#work.random(24).toString('base64url');
     await this.#prune();
@@ -43,7 +43,11 @@ export class McpSessions {
     if (!found) return undefined;
     const resumed = this.#sessions.get(id) ?? this.#resume(identity, id, found);
     this.#sessions.set(id, resumed);
-    return resumed;
+    return resumed.catch((error: unknown) => {
+      // What could not be taken up is not kept: the client's next request tries again.
+      if (this.#sessions.get(id) === resumed) this.#sessions.delete(id);
+      throw error;
+    });
   }
 
   /** The client ended its session, and with it the run that it opened itself. */
@@ -57,9 +61,8 @@ export class McpSessions {
   /** Ends every session of this process; their clients take them up again. */
   async stop(): Promise<void> {
     this.#unlisten();
-    const sessions = await Promise.all(this.#sessions.values());
+    await this.#forEach((session) => session.close());
     this.#sessions.clear();
-    await Promise.all(sessions.map((session) => session.close()));
   }
 
   /** Replays the client's own initialize, so that protocol and transport stand where they stood. */
@@ -88,18 +91,28 @@ export class McpSessions {
   }
 
   async #changed(of: 'run' | 'executor', id: string): Promise<void> {
-    for (const waiting of this.#sessions.values()) {
-      const session = await waiting;
+    await this.#forEach(async (session) => {
       if (of === 'executor') await session.stirred();
       else if (session.run?.id === id) await this.#runChanged(session);
-    }
+    });
   }
 
   /** Sessions that nobody has used for half an hour hold memory and nothing else. */
   async #prune(): Promise<void> {
-    for (const waiting of this.#sessions.values()) {
-      const session = await waiting;
+    await this.#forEach(async (session) => {
       if (session.isSilent) await this.#drop(session);
+    });
+  }
+
+  /** Does something with every session, one after the other; what fails for one of them is logged and keeps nobody else waiting. */
+  async #forEach(action: (session: McpSession) => Promise<void>): Promise<void> {
+    for (const waiting of [...this.#sessions.values()]) {
+      // Whoever asked for a session that could not be taken up was told so.
+      const session = await waiting.catch(() => undefined);
+      if (!session) continue;
+      await action(session).catch((error: unknown) =>
+        this.#work.log.error(aboutError(error), 'a session could not follow a change'),
+      );
     }
   }
 

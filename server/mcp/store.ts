@@ -1,6 +1,7 @@
 import type { Selectable } from 'kysely';
 import type { RunId } from '../../helpers/protocol/ids.ts';
 import type { AgentIdentity } from '../accounts/agents.ts';
+import { limits, takeLimit } from '../accounts/limits.ts';
 import type { WorkTables } from '../commands/tables.ts';
 import type { Work } from '../commands/work.ts';
 import { Refusal } from '../refusal.ts';
@@ -13,10 +14,13 @@ export type SessionRow = Selectable<WorkTables['mcpSessions']>;
 
 /** Most sessions of one agent that stand at once. */
 const SESSION_LIMIT = 64;
+/** Most runs that one agent opened itself and that are under way at once. */
+const ACTIVE_RUN_LIMIT = 32;
 
 /**
  * Makes a session. Where the person allows it, its run is opened with it, with the session's id as the conversation; else the
- * newest run that the person launched for this agent, and that no other session has, is picked up. Throws Refusal SESSION_LIMIT.
+ * newest run that the person launched for this agent, and that no other session has, is picked up. Throws Refusal SESSION_LIMIT,
+ * RUN_LIMIT or RATE_LIMITED (429), and UNAVAILABLE (503) where runs cannot be counted.
  */
 export async function makeSession(
   work: Work,
@@ -25,9 +29,11 @@ export async function makeSession(
   initialize: unknown,
 ): Promise<{ readonly session: SessionRow; readonly run: RunRow | undefined }> {
   const { person, agent, project, mayOpenRuns } = identity;
+  if (mayOpenRuns) await takeLimit(work, limits.runsOfAgent, agent);
   return work.store.write(async (tx) => {
     const now = work.clock.now();
     await requireRoom(tx, identity);
+    if (mayOpenRuns) await requireRunRoom(tx, identity);
     const run = mayOpenRuns
       ? await makeRun(work, tx, { person, agent, project, conversation: id, openedBy: 'agent', chosen: null })
       : await findLaunched(tx, identity);
@@ -100,6 +106,21 @@ async function requireRoom(tx: Writer, { agent }: AgentIdentity): Promise<void> 
   if (standing.count < SESSION_LIMIT) return;
   throw new Refusal('SESSION_LIMIT', `This agent has ${SESSION_LIMIT} sessions open; end one of them first.`, {
     status: 429,
+  });
+}
+
+async function requireRunRoom(tx: Writer, { agent }: AgentIdentity): Promise<void> {
+  const active = await tx
+    .selectFrom('runs')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('agent', '=', agent)
+    .where('openedBy', '=', 'agent')
+    .where('state', '=', 'active')
+    .executeTakeFirstOrThrow();
+  if (active.count < ACTIVE_RUN_LIMIT) return;
+  throw new Refusal('RUN_LIMIT', `This agent has ${ACTIVE_RUN_LIMIT} runs under way.`, {
+    status: 429,
+    remedy: 'End a session with DELETE, stop a run on the page, or wait: a run ends after 30 minutes of silence.',
   });
 }
 
