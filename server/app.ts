@@ -132,9 +132,10 @@ function readTls(tls: NonNullable<Settings['tls']>) {
 function checkSessions(app: App, context: Context): void {
   app.decorateRequest('signedIn', null);
   app.addHook('onRequest', async (request, reply) => {
-    if (!request.url.startsWith('/api/')) return;
-    void reply.header('cache-control', 'no-store');
-    if (!request.url.startsWith('/api/page/')) return;
+    // THREAT: `/%61pi/page/x` reaches the route of `/api/page/x`. The route that was found decides, never the spelling of its address.
+    const route = request.routeOptions.url ?? '';
+    if (request.is404 || route.startsWith('/api/')) void reply.header('cache-control', 'no-store');
+    if (!route.startsWith('/api/page/')) return;
     request.signedIn = await readSession(context, request, reply);
     checkOwnPage(context, request);
     if (request.signedIn === null && request.routeOptions.config.open !== true) {
