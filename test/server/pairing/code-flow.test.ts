@@ -172,6 +172,34 @@ describe('pairing with eight digits', () => {
     assert.equal((await plane.context.store.read.selectFrom('executors').selectAll().execute()).length, 1);
   });
 
+  it('what a machine signed counts once: a recorded poll cancels nothing, and an older statement is never taken', async () => {
+    const { pairing } = await begin();
+    const sign = () => machine.sign('machine.pair-poll', { pairing });
+    const early = sign();
+    const poll = sign();
+    assert.equal((await machine.call('poll', { poll })).body.state, 'waiting');
+    for (const recorded of [poll, early])
+      for (const call of ['cancel', 'poll', 'claim'] as const) {
+        const { status, body } = await machine.call(call, { poll: recorded });
+        assert.deepEqual([status, body.code], [400, 'PROOF_INVALID'], call);
+      }
+    const refused = sign();
+    assert.equal((await machine.call('claim', { poll: refused })).status, 409);
+    assert.equal((await machine.call('cancel', { poll: refused })).body.code, 'PROOF_INVALID', 'refused is used too');
+    await plane.owner.post(`/api/page/pairings/${pairing}/claim`, claimBody());
+    const { claim } = (await machine.poll(pairing)).body;
+    const answer = (digest: Buffer) =>
+      machine.sign('machine.pair-confirm', { pairing, claimDigest: digest, answer: 'confirm' });
+    const older = answer(digestOfClaim(claim));
+    const wrong = answer(Buffer.alloc(32));
+    assert.equal((await machine.call('confirm', { confirm: wrong })).body.code, 'CLAIM_CHANGED');
+    assert.equal((await machine.call('confirm', { confirm: older })).body.code, 'PROOF_INVALID');
+    const old = machine.sign('machine.pair-poll', { pairing, at: plane.clock.now() - 61_000 });
+    assert.equal((await machine.call('cancel', { poll: old })).body.code, 'CLOCK_SKEW');
+    assert.equal((await machine.poll(pairing)).body.state, 'claimed', 'nothing of it changed the pairing');
+    assert.equal((await machine.call('cancel', { poll: sign() })).body.state, 'cancelled');
+  });
+
   it('pairing makes the machine known and not available: its first descriptor waits for a person', async () => {
     const { executor } = await pairThroughRoutes(plane, plane.owner, { machine });
     const { body } = await plane.owner.get(`/api/page/executors/${executor}`);
