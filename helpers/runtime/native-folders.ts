@@ -33,6 +33,7 @@ export function readlinkat(directory: number, name: Buffer): Buffer {
 /** What fstatfs(2) tells of a file system; `type` is its magic number, `id` the 8 bytes of `f_fsid`. */
 export type FileSystemStatus = {
   readonly type: bigint;
+  readonly totalBytes: bigint;
   readonly availableBytes: bigint;
   readonly totalInodes: bigint;
   readonly freeInodes: bigint;
@@ -45,6 +46,7 @@ export function fstatfs(descriptor: number): FileSystemStatus {
   syscall('fstatfs', descriptor, bytes);
   return {
     type: bytes.readBigInt64LE(0),
+    totalBytes: bytes.readBigInt64LE(8) * bytes.readBigUInt64LE(16),
     availableBytes: bytes.readBigInt64LE(8) * bytes.readBigUInt64LE(32),
     totalInodes: bytes.readBigUInt64LE(40),
     freeInodes: bytes.readBigUInt64LE(48),

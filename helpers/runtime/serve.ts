@@ -61,7 +61,7 @@ export type Served<C extends Contract, Phase extends string> = {
 };
 
 /**
- * Answers kept for repeated keys, by count and by bytes of request and answer; a key older than that is answered as new, so a
+ * Replies kept for repeated keys, by count and by their bytes; a key older than that is answered as new, so a
  * handler that must know longer keeps its own record.
  */
 const KEYS_KEPT = 4096;
@@ -74,7 +74,7 @@ function violation(what: string): never {
 
 type Remembered = { readonly asked: string; readonly answer: Promise<Message>; bytes: number };
 
-/** Answers by idempotency key: the same key and bytes get the same answer, the same key with other bytes is a violation. */
+/** Answers by idempotency key: the same key and bytes get the same reply, the same key with other bytes is a violation. */
 class Answers {
   readonly #byKey = new Map<string, Remembered>();
   #bytes = 0;
@@ -93,17 +93,21 @@ class Answers {
     const remembered: Remembered = { asked, answer: make(), bytes: 0 };
     this.#byKey.set(key, remembered);
     return remembered.answer.then((answer) => {
-      remembered.bytes = encodeMessage(answer).length;
-      this.#bytes += remembered.bytes;
-      this.#forgetOldest();
+      this.#keep(key, remembered, answer);
       return answer;
     });
   }
 
-  #forgetOldest(): void {
-    for (const [key, { bytes }] of this.#byKey) {
+  #keep(key: string, remembered: Remembered, answer: Message): void {
+    // a refusal had no effect and its cause may be gone: the same key is tried anew
+    if (answer.kind !== 'reply') return void this.#byKey.delete(key);
+    remembered.bytes = encodeMessage(answer).length;
+    this.#bytes += remembered.bytes;
+    for (const [old, { bytes }] of this.#byKey) {
       if (this.#byKey.size <= KEYS_KEPT && this.#bytes <= BYTES_KEPT) return;
-      this.#byKey.delete(key);
+      // one that is not answered yet takes no bytes, and forgetting it would let its effect happen twice
+      if (bytes === 0) continue;
+      this.#byKey.delete(old);
       this.#bytes -= bytes;
     }
   }

@@ -15,6 +15,7 @@ import { entriesIn, openFolder } from '../files/walk.ts';
 import type { DraftFacts } from '../protocol/draft-facts.ts';
 import type { RunId } from '../protocol/ids.ts';
 import { AT_REMOVEDIR, statx, unlinkat } from '../runtime/native-files.ts';
+import { DraftBudget, type MachineLimits } from './draft-budget.ts';
 import { denied, unavailable } from './failures.ts';
 import { OpenDraft } from './open-draft.ts';
 import type { WorkspaceRefusal } from './protocol.ts';
@@ -55,15 +56,17 @@ export function sealManifest(draft: OpenDraft): SealedManifest {
 export class DraftStore {
   readonly #drafts: number;
   readonly #rootIdentity: string;
+  readonly #budget: DraftBudget;
   readonly #slots = new Map<string, number>();
   readonly #held = new Map<string, Held>();
   readonly #queues = new Map<string, Promise<unknown>>();
   #nextSlot = 1;
 
   /** Reads which drafts there are; a draft whose making a crash cut off is removed. */
-  constructor(drafts: number, rootIdentity: string) {
+  constructor(drafts: number, rootIdentity: string, limits?: MachineLimits) {
     this.#drafts = drafts;
     this.#rootIdentity = rootIdentity;
+    this.#budget = new DraftBudget(drafts, limits);
     const names = [...entriesIn(drafts)].map(({ name }) => name);
     for (const name of names) this.#find(name);
   }
@@ -74,9 +77,14 @@ export class DraftStore {
     this.#nextSlot = Math.max(this.#nextSlot, slot + 1);
     const folder = openFolder(this.#drafts, [name]);
     try {
+      // what cannot be read as a draft takes its place too
+      this.#budget.note(slot, bytesIn(folder));
       const run = runOfDraft(folder);
-      if (run === undefined) removeFolder(this.#drafts, name, folder);
-      else this.#slots.set(run, slot);
+      if (run !== undefined) this.#slots.set(run, slot);
+      else {
+        removeFolder(this.#drafts, name, folder);
+        this.#budget.forget(slot);
+      }
     } catch (error) {
       // a folder that cannot be read as a draft belongs to no run that could ask for it: it is left for a person
       if (!(error instanceof DraftDamaged)) throw error;
@@ -203,7 +211,7 @@ export class DraftStore {
     const known = this.#held.get(run);
     const slot = this.#slots.get(run);
     if (slot === undefined) return undefined;
-    const held = known ?? { draft: OpenDraft.open(this.#drafts, slot, run), users: 0 };
+    const held = known ?? { draft: OpenDraft.open(this.#drafts, slot, run, this.#budget), users: 0 };
     // the least lately used one stands first
     this.#held.delete(run);
     this.#held.set(run, held);
@@ -225,13 +233,21 @@ export class DraftStore {
   }
 
   async #make(run: RunId): Promise<Held> {
+    this.#budget.assertDraft();
     const slot = this.#nextSlot;
     this.#nextSlot += 1;
+    // counted from here on, so that several that are made at once are counted too
+    this.#budget.note(slot, 0);
     const header = { run, rootIdentity: this.#rootIdentity, createdAt: Date.now() };
-    const held = { draft: await OpenDraft.create(this.#drafts, slot, header), users: 1 };
-    this.#slots.set(run, slot);
-    this.#held.set(run, held);
-    return held;
+    try {
+      const held = { draft: await OpenDraft.create(this.#drafts, slot, header, this.#budget), users: 1 };
+      this.#slots.set(run, slot);
+      this.#held.set(run, held);
+      return held;
+    } catch (error) {
+      this.#budget.forget(slot);
+      throw error;
+    }
   }
 
   async #remove(run: RunId): Promise<boolean> {
@@ -247,6 +263,7 @@ export class DraftStore {
       unlinkat(folder, indexName(run), 0);
       await flush(folder);
       removeFolder(this.#drafts, slotName(slot), folder);
+      this.#budget.forget(slot);
       await flush(this.#drafts);
     } finally {
       closeSync(folder);
@@ -265,6 +282,11 @@ export class DraftStore {
     turn.then(forget, forget);
     return turn;
   }
+}
+
+/** Bytes of the files in a draft's folder. */
+function bytesIn(folder: number): number {
+  return [...entriesIn(folder)].reduce((sum, { name }) => sum + Number(statx(folder, name).size), 0);
 }
 
 function removeFolder(drafts: number, name: Buffer, folder: number): void {

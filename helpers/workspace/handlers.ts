@@ -4,6 +4,7 @@ import type { FailureCode } from '../protocol/operations.ts';
 import type { Services } from './call.ts';
 import { showDifference } from './difference.ts';
 import { Digests } from './digests.ts';
+import type { MachineLimits } from './draft-budget.ts';
 import { DraftRefused, DraftStore } from './draft-store.ts';
 import { failureOf } from './failures.ts';
 import { Running } from './operate.ts';
@@ -26,6 +27,8 @@ export interface Held {
   readonly drafts: number;
   readonly forbiddenFolders: string;
   readonly tasks: PoolSource;
+  /** Those of every machine where none are given. */
+  readonly limits?: MachineLimits | undefined;
 }
 
 /** One answer for each request. */
@@ -34,10 +37,10 @@ export type Handlers = {
 };
 
 /** The services of one process; reads the drafts folder. Throws NativeError, SyntaxError. */
-export function makeServices({ root, drafts, forbiddenFolders, tasks }: Held): Services {
+export function makeServices({ root, drafts, forbiddenFolders, tasks, limits }: Held): Services {
   const guard = new RootGuard(root, drafts, forbiddenChains(forbiddenFolders));
   const pool = new Pool(tasks);
-  const store = new DraftStore(drafts, guard.facts.rootIdentity.toString('hex'));
+  const store = new DraftStore(drafts, guard.facts.rootIdentity.toString('hex'), limits);
   return { root, guard, store, pool, digests: new Digests(pool) };
 }
 

@@ -23,6 +23,7 @@ import {
 } from '../files/draft-index.ts';
 import { entriesIn, openFolder } from '../files/walk.ts';
 import { mkdirat, RENAME, renameat2, unlinkat } from '../runtime/native-files.ts';
+import type { DraftBudget } from './draft-budget.ts';
 import { OperationFailed } from './failures.ts';
 import type { Overlay } from './view.ts';
 
@@ -50,6 +51,7 @@ export class OpenDraft implements Overlay {
   readonly entries: Map<PathKey, Entry>;
   frozen: boolean;
   changedAt: number;
+  readonly #budget: DraftBudget;
   #index: number;
   #checksum: Buffer;
   #wholeBytes: number;
@@ -58,8 +60,9 @@ export class OpenDraft implements Overlay {
   #nextContent: number;
   #contentBytes = 0;
 
-  private constructor(slot: number, folder: number, index: number, state: IndexState) {
+  private constructor(slot: number, folder: number, index: number, state: IndexState, budget: DraftBudget) {
     this.slot = slot;
+    this.#budget = budget;
     this.folder = folder;
     this.header = state.header;
     this.entries = state.entries;
@@ -78,13 +81,13 @@ export class OpenDraft implements Overlay {
   }
 
   /** Makes an empty draft in a new folder. Throws NativeError. */
-  static async create(drafts: number, slot: number, header: DraftHeader): Promise<OpenDraft> {
+  static async create(drafts: number, slot: number, header: DraftHeader, budget: DraftBudget): Promise<OpenDraft> {
     mkdirat(drafts, slotName(slot), 0o700);
     const folder = openFolder(drafts, [slotName(slot)]);
     try {
       await placeIndex(folder, header.run, sealHeader(header).bytes, 'new');
       await flush(drafts);
-      return OpenDraft.#from(slot, folder, header.run);
+      return OpenDraft.#from(slot, folder, header.run, budget);
     } catch (error) {
       closeSync(folder);
       throw error;
@@ -92,10 +95,10 @@ export class OpenDraft implements Overlay {
   }
 
   /** Opens the draft of a run in its folder. Throws DraftDamaged or NativeError. */
-  static open(drafts: number, slot: number, run: string): OpenDraft {
+  static open(drafts: number, slot: number, run: string, budget: DraftBudget): OpenDraft {
     const folder = openFolder(drafts, [slotName(slot)]);
     try {
-      const draft = OpenDraft.#from(slot, folder, run);
+      const draft = OpenDraft.#from(slot, folder, run, budget);
       draft.#removeLeftOvers();
       return draft;
     } catch (error) {
@@ -104,10 +107,12 @@ export class OpenDraft implements Overlay {
     }
   }
 
-  static #from(slot: number, folder: number, run: string): OpenDraft {
+  static #from(slot: number, folder: number, run: string, budget: DraftBudget): OpenDraft {
     const index = openInDraft(folder, indexName(run), constants.O_RDWR);
     try {
-      return new OpenDraft(slot, folder, index, readIndex(index));
+      const draft = new OpenDraft(slot, folder, index, readIndex(index), budget);
+      draft.#noteSize();
+      return draft;
     } catch (error) {
       closeSync(index);
       throw error;
@@ -133,6 +138,7 @@ export class OpenDraft implements Overlay {
     }
     const byteCount = this.#contentBytes + bytes;
     if (byteCount > DRAFT_LIMITS.bytes) throw limit(`${byteCount} changed bytes, allowed are ${DRAFT_LIMITS.bytes}`);
+    this.#budget.assertBytes(bytes);
   }
 
   /** Makes a content file by `fill` and brings it to the disk; answers its number. It is no part of the draft before `apply`. */
@@ -170,6 +176,11 @@ export class OpenDraft implements Overlay {
     this.changedAt = at;
     this.#contentBytes += after - before;
     this.#adopt(steps);
+    this.#noteSize();
+  }
+
+  #noteSize(): void {
+    this.#budget.note(this.slot, this.#contentBytes + this.#wholeBytes);
   }
 
   /** Holds the draft for promotion, or lets it go, durably. */

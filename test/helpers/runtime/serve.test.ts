@@ -83,6 +83,32 @@ describe('serving a role', () => {
     assert.deepEqual(byId.get(4), { kind: 'reply', id: 4, body: { total: 6 } });
   });
 
+  it('a refusal is not remembered: the same key is tried anew, and its reply is then kept', async () => {
+    send(OPEN, request(2, 'counter.refuse-next', {}));
+    await answered(2);
+    send(request(3, 'counter.add', { by: 5 }, 'a'));
+    assert.deepEqual((await answered(3))[2], { kind: 'refusal', id: 3, code: 'TOO_MUCH', message: 'not now' });
+    for (const id of [4, 5]) {
+      send(request(id, 'counter.add', { by: 5 }, 'a'));
+      assert.deepEqual((await answered(id))[id - 1], { kind: 'reply', id, body: { total: 5 } });
+    }
+  });
+
+  it('eight MiB of replies are kept and the oldest is forgotten first', async () => {
+    send(OPEN, request(2, 'counter.add', { by: 1 }, 'old'));
+    await answered(2);
+    for (let id = 3; id <= 12; id += 1) send(request(id, 'counter.large', {}, `large-${id}`));
+    await answered(12);
+    send(request(13, 'counter.add', { by: 1 }, 'new'));
+    assert.deepEqual((await answered(13))[12], { kind: 'reply', id: 13, body: { total: 2 } });
+    send(request(14, 'counter.add', { by: 1 }, 'new'), request(15, 'counter.add', { by: 1 }, 'old'));
+    const late = (await answered(15)).slice(13).toSorted(byText);
+    assert.deepEqual(late, [
+      { kind: 'reply', id: 14, body: { total: 2 } },
+      { kind: 'reply', id: 15, body: { total: 3 } },
+    ]);
+  });
+
   const violations: Readonly<Record<string, () => void>> = {
     'a request in a phase that does not permit it': () => send(request(1, 'counter.add', { by: 1 })),
     'S-005 a request that is permitted once, sent a second time,': () => send(OPEN, request(2, 'counter.open', {})),

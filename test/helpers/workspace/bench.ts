@@ -7,6 +7,7 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 import { makeHandlers, makeServices, type Handlers } from '../../../helpers/workspace/handlers.ts';
+import type { MachineLimits } from '../../../helpers/workspace/draft-budget.ts';
 import type { Services } from '../../../helpers/workspace/call.ts';
 import {
   failureSchema,
@@ -47,6 +48,7 @@ export class Bench {
   readonly run = newRun();
   services!: Services;
   handlers!: Handlers;
+  limits: MachineLimits | undefined;
   #descriptors: number[] = [];
 
   constructor(base = os.tmpdir()) {
@@ -63,7 +65,7 @@ export class Bench {
     for (const descriptor of this.#descriptors) fs.closeSync(descriptor);
     const [root, drafts] = [open(this.rootPath), open(this.draftsPath)];
     this.#descriptors = [root, drafts];
-    this.services = makeServices({ root, drafts, forbiddenFolders: '', tasks });
+    this.services = makeServices({ root, drafts, forbiddenFolders: '', tasks, limits: this.limits });
     this.handlers = makeHandlers(this.services);
   }
 

@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 
 import { manifestDigest, parseManifest } from '../../../helpers/files/manifest.ts';
+import { MACHINE_LIMITS } from '../../../helpers/workspace/draft-budget.ts';
 import { Bench, memoryFolder, newRun } from './bench.ts';
 
 describe('drafts', () => {
@@ -104,6 +105,62 @@ describe('drafts', () => {
     });
     assert.deepEqual(await bench.handlers['workspace.discard']({ run: bench.run }), { discarded: true });
     assert.equal(await bench.text('a.txt'), 'alpha');
+  });
+
+  it('all drafts of a machine together have a limit of number, over a restart too, and a discarded one makes room', async () => {
+    bench.limits = { ...MACHINE_LIMITS, drafts: 2 };
+    bench.start();
+    const [one, two, three] = [newRun(), newRun(), newRun()];
+    for (const run of [one, two]) await bench.done('file.write', { path: 'b.txt', content: 'x' }, { run });
+    for (const restart of [false, true]) {
+      if (restart) bench.start();
+      const message = await bench.fails('DRAFT_LIMIT', 'file.write', { path: 'b.txt', content: 'x' }, { run: three });
+      assert.match(message, /3 drafts, allowed are 2; the owner can promote or discard/);
+      await bench.done('file.write', { path: 'c.txt', content: 'x' }, { run: one });
+      await bench.handlers['workspace.discard']({ run: one });
+      await bench.done('file.write', { path: 'b.txt', content: 'x' }, { run: one });
+    }
+    assert.equal(fs.readdirSync(bench.draftsPath).length, 2);
+  });
+
+  it('several runs that make their drafts at once do not pass the limit of number', async () => {
+    bench.limits = { ...MACHINE_LIMITS, drafts: 3 };
+    bench.start();
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, () => bench.ask('file.write', { path: 'b.txt', content: 'x' }, { run: newRun() })),
+    );
+    assert.equal(answers.filter(({ success }) => success).length, 3);
+    assert.equal(fs.readdirSync(bench.draftsPath).length, 3);
+  });
+
+  it('all drafts of a machine together have a limit of bytes, over a restart too', async () => {
+    bench.limits = { ...MACHINE_LIMITS, bytes: 30_000 };
+    bench.start();
+    const content = 'x'.repeat(12_000);
+    await bench.done('file.write', { path: 'b.txt', content });
+    const other = newRun();
+    await bench.done('file.write', { path: 'b.txt', content }, { run: other });
+    for (const restart of [false, true]) {
+      if (restart) bench.start();
+      const message = await bench.fails('DRAFT_LIMIT', 'file.write', { path: 'c.txt', content }, { run: other });
+      assert.match(message, /all drafts together would take \d+ bytes, allowed are 30000/);
+    }
+    await bench.handlers['workspace.discard']({ run: bench.run });
+    await bench.done('file.write', { path: 'c.txt', content }, { run: other });
+  });
+
+  it('what must stay free on the disk of the drafts stays free', async () => {
+    // the whole disk is to stay free, and one file of another program takes of it
+    const taken = path.join(bench.folder, 'taken');
+    fs.writeFileSync(taken, Buffer.alloc(1_048_576, 1));
+    bench.limits = { ...MACHINE_LIMITS, reserveBytes: Number.MAX_SAFE_INTEGER, reserveShare: 1 };
+    bench.start();
+    const message = await bench.fails('DRAFT_LIMIT', 'file.write', { path: 'b.txt', content: 'x' });
+    assert.match(message, /\d+ bytes would be free on the disk that holds drafts, kept free are \d+/);
+    assert.deepEqual(fs.readdirSync(bench.draftsPath), []);
+    bench.limits = { ...MACHINE_LIMITS, reserveBytes: 0 };
+    bench.start();
+    await bench.done('file.write', { path: 'b.txt', content: 'x' });
   });
 
   it('a draft of another root is not read over this one', async () => {
