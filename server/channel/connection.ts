@@ -224,5 +224,6 @@ function bodyOf<Type extends ChannelQuestion>(type: Type, question: Question) {
 }
 
 function isChannelRefusal(code: string): code is ChannelRefusal {
+  // `includes` of a tuple takes its own members alone; the question is whether this is one.
   return (channelRefusals as readonly string[]).includes(code);
 }

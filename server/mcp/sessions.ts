@@ -106,7 +106,7 @@ export class McpSessions {
 
   /** Does something with every session, one after the other; what fails for one of them is logged and keeps nobody else waiting. */
   async #forEach(action: (session: McpSession) => Promise<void>): Promise<void> {
-    for (const waiting of [...this.#sessions.values()]) {
+    for (const waiting of this.#sessions.values()) {
       // Whoever asked for a session that could not be taken up was told so.
       const session = await waiting.catch(() => undefined);
       if (!session) continue;
