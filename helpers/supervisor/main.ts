@@ -98,7 +98,7 @@ class Supervisor {
   #start(row: RowName, slot: number, channels: Channels = this.#channels): Running {
     const declaration = TABLE[row];
     if (!declaration.confined) throw new Error(`${row} is not a row to start`);
-    const { configuration, root } = channels;
+    const { configuration, root, state } = channels;
     const { given, opened } = descriptorsFor(declaration, slot, channels);
     try {
       const started = startRow({
@@ -112,7 +112,8 @@ class Supervisor {
         origin: configuration.origin,
         loopback: process.env['NESSIE_ALLOW_LOOPBACK_HTTP'] === '1',
         forbiddenFolders: this.#forbidden,
-        records: path.join(configuration.stateDir, 'audit'),
+        // by the descriptor, which no rename of a folder above it leads elsewhere; launch is a child and lives as long
+        records: `/proc/${process.pid}/fd/${state.audit}`,
       });
       const running = { row, slot, started, isWanted: true };
       this.#running.set(keyOf(row, slot), running);
@@ -148,7 +149,7 @@ class Supervisor {
   #ended(running: Running, exit: Exit, ranMs: number): void {
     const { row, slot, started } = running;
     this.#running.delete(keyOf(row, slot));
-    fs.rmSync(path.join(this.#channels.configuration.stateDir, 'audit', `${started.pid}.json`), { force: true });
+    fs.rmSync(`/proc/self/fd/${this.#channels.state.audit}/${started.pid}.json`, { force: true });
     if (row === 'daemon') return;
     const meaning = running.isWanted ? meaningOf(exit) : 'asked for';
     const isFailure = meaning !== 'asked for' && !isViolation(meaning) && TABLE[row].lifetime === 'long-lived';
