@@ -86,6 +86,16 @@ describe('the supervisor', () => {
     );
   });
 
+  it('records go to the state folder that was opened, whatever stands at its path later', async () => {
+    const { stateDir } = tree.configuration;
+    fs.renameSync(stateDir, `${stateDir}-moved`);
+    fs.mkdirSync(path.join(stateDir, 'audit'), { recursive: true });
+    tree.send('to link exit 9');
+    await tree.heard('link', '{', 1);
+    assert.deepEqual(fs.readdirSync(path.join(stateDir, 'audit')), []);
+    assert.ok(fs.existsSync(path.join(`${stateDir}-moved`, 'audit', `${tree.pidOf('link')}.json`)));
+  });
+
   it('a second supervisor on one state folder says DAEMON_ALREADY_RUNNING and changes nothing', async () => {
     const second = new Tree(built, tree.configuration);
     assert.equal(await second.exited, 75);
