@@ -41,6 +41,10 @@ export class JournalNeedsPerson extends Error {
 /** The daemon's machine with everything that it asks for. */
 export function provideDaemon(parts: DaemonParts): typeof daemonMachine {
   return daemonMachine.provide({
+    // The machine says how waits grow; that no two machines wait alike is chance, which is impure and belongs here (N-510).
+    delays: {
+      backoff: ({ context }) => Math.min(30_000, 250 * 2 ** Math.min(context.attempt, 7)) * (0.75 + Math.random() / 2),
+    },
     actors: {
       execution: parts.executions.machine(),
       recoverPromotion: fromPromise<RecoverPromotion['output'], RecoverPromotion['input']>(() =>

@@ -56,6 +56,7 @@ export function tellEnd(work: Work, row: CommandRow, result: Plain | undefined):
 export function endOf(row: CommandRow, result: Plain | undefined): CommandEnd {
   // Columns of `storeStep`: the outcome is a final state's name, the gate a side's.
   const outcome = row.outcome as Outcome;
+  // As above.
   const gate = row.gate as CommandEnd['gate'];
   return { outcome, gate, code: row.code, result };
 }

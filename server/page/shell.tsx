@@ -52,6 +52,23 @@ function useIsCut(): boolean {
   return cut;
 }
 
+/** Leads somebody who came by a one-time address to the password that promoting and confirming will ask for. */
+function ChoosePassword() {
+  const { say } = usePage();
+  const { person } = useSignedIn();
+  const { place } = useRouter();
+  if (!person.byLink || person.hasPassword || place.view === 'account') return null;
+  return (
+    <Notice tone="warning">
+      <p>
+        {say.parts('password.choose', {
+          account: <Link to={addressOf('account')}>{say('account.set-password')}</Link>,
+        })}
+      </p>
+    </Notice>
+  );
+}
+
 /** The frame around every view of somebody who is signed in. */
 export function Shell({ children }: { readonly children: ComponentChildren }) {
   const { say } = usePage();
@@ -93,15 +110,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
         <div class="cut" role="status">
           {cut && <p>{say('page.cut')}</p>}
         </div>
-        {person.byLink && !person.hasPassword && !isAt(['account']) && (
-          <Notice tone="warning">
-            <p>
-              {say.parts('password.choose', {
-                account: <Link to={addressOf('account')}>{say('account.set-password')}</Link>,
-              })}
-            </p>
-          </Notice>
-        )}
+        <ChoosePassword />
         {children}
       </main>
     </div>

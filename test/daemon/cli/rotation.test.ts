@@ -131,7 +131,8 @@ describe('a rotation that is cut', function () {
       if ((await cutByKeyStore(step)) === 'cut') cuts += 1;
       await goesOn(before, `key-store at ${step}`);
     }
-    assert.ok(cuts >= 5, `${cuts} of ${steps.length} were cut`);
+    // strace counts calls for each thread: a call of the pool on another thread may not be the n-th there.
+    assert.ok(cuts >= 3, `${cuts} of ${steps.length} were cut`);
     for (const afterMs of [0, 4, 12]) {
       const before = await online();
       await cutEverything(afterMs);

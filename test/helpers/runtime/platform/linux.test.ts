@@ -49,9 +49,11 @@ function argumentsFor(rule: Rule): { readonly meeting: bigint[]; readonly missin
   const first = rule.when?.[0];
   if (first === undefined) return { meeting, missing: undefined };
   const missing = [...meeting];
-  missing[first.argument] = { equal: first.value + (1n << 32n), 'equal within': first.value + 0x100n, 'with bits': other }[
-    first.is
-  ];
+  missing[first.argument] = {
+    equal: first.value + (1n << 32n),
+    'equal within': first.value + 0x100n,
+    'with bits': other,
+  }[first.is];
   return { meeting, missing };
 }
 
