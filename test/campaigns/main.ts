@@ -50,7 +50,7 @@ const wish = {
 };
 console.log(`campaign ${campaign.name}, seed ${wish.seed}, up to ${wish.rounds} rounds or ${wish.minutes} minutes`);
 const standing = await run(campaign, wish, STATE);
-for (const [what, count] of Object.entries(standing.counts).toSorted())
+for (const [what, count] of Object.entries(standing.counts).toSorted(([a], [b]) => (a < b ? -1 : 1)))
   console.log(`${String(count).padStart(6)}  ${what}`);
 console.log(`${standing.done} rounds, ${standing.failures.length} failures, seed ${standing.seed}`);
 writeFigures(TOP, campaign, standing);
