@@ -16,7 +16,7 @@ const ASK_MS = 30_000;
 /** The table of owner.ts for one daemon. */
 export function ownerTable(core: Core, home: Home, trace: TraceLog): OwnerTable {
   return {
-    'daemon.status': () => Promise.resolve(status(core, home)),
+    'daemon.status': async () => status(core, home, await publicKeyOf(core)),
     'daemon.pair': (body) => home.pair(body),
     'daemon.pairing': () => Promise.resolve(home.pairingState()),
     'daemon.pair-answer': ({ answer, claimDigest }) => home.answer(answer, claimDigest),
@@ -43,7 +43,18 @@ export function ownerTable(core: Core, home: Home, trace: TraceLog): OwnerTable 
   };
 }
 
-function status(core: Core, home: Home): DaemonStatus {
+/** The machine's public key as key-store states it now; null where it has none or does not answer. */
+async function publicKeyOf(core: Core): Promise<string | null> {
+  try {
+    const stored = await core.keyStore.client.request('keystore.status', {}, { withinMs: 1000 });
+    return stored.state === 'empty' ? null : Buffer.from(stored.publicKey).toString('hex');
+  } catch {
+    // `rows` says whether key-store is there; status answers all the same.
+    return null;
+  }
+}
+
+function status(core: Core, home: Home, publicKey: string | null): DaemonStatus {
   const { standing, records } = core;
   const { paired } = records.data;
   const snapshot = home.executor?.actor.getSnapshot();
@@ -54,6 +65,8 @@ function status(core: Core, home: Home): DaemonStatus {
     rootName: rootNameOf(core),
     fingerprint: paired?.fingerprint ?? records.data.joining?.fingerprint ?? null,
     commandKeyFingerprint: paired ? standing.commandKey.fingerprint : null,
+    publicKey,
+    commandKey: paired?.commandKey ?? null,
     fault: snapshot?.context.fault ?? null,
     standing: home.executor?.heard.standing ?? 'unknown',
     epoch: snapshot?.context.epoch ?? 0,

@@ -45,6 +45,9 @@ const status = z.strictObject({
   rootName: z.string().nullable(),
   fingerprint: digestTextSchema.nullable(),
   commandKeyFingerprint: digestTextSchema.nullable(),
+  /** Public keys, 64 hexadecimal digits, as `receipts verify` wants them; null where there is none or key-store is away. */
+  publicKey: digestTextSchema.nullable(),
+  commandKey: digestTextSchema.nullable(),
   /** Why the state is `error`, and what the control plane last said of this machine. */
   fault: z.string().nullable(),
   standing: z.enum(['accepting', 'paused', 'draining', 'fenced', 'revoked', 'unknown']),
