@@ -175,6 +175,11 @@ export class Executions {
 
   async #deliver({ commandId, late }: DeliverResult['input']): Promise<DeliverResult['output']> {
     const live = this.#of(commandId);
+    // Countersigned and recorded while the connection broke, so that the machine never heard of it: there is nothing to send any more.
+    if (this.#parts.ledger().memory.commands.get(live.facts.command)?.phase === 'acknowledged') {
+      this.#parts.results.drop(live.facts.command);
+      return { answer: 'acknowledged' };
+    }
     const { channel } = this.#parts.sessions;
     if (!channel) throw new RangeError('no connection stands');
     const result = live.finished?.result ?? this.#parts.results.read(live.facts.command);
