@@ -90,8 +90,8 @@ export async function countLines(agent: Agent): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
   const answer = await until('the counter to be read', SETTLE_MS, async () => {
     // A role that was killed is being started again, and a call that comes first is told so.
-    const read = await agent.call('file_read', { path: COUNTER, maxBytes: 262_144 });
-    return read.failed ? undefined : read;
+    const read = await agent.call('file_read', { path: COUNTER, maxBytes: 262_144 }).catch(() => undefined);
+    return read?.failed === false ? read : undefined;
   });
   for (const line of answer.text.match(LINE) ?? []) counts.set(line, (counts.get(line) ?? 0) + 1);
   return counts;

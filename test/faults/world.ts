@@ -113,10 +113,16 @@ export class World {
   /** Waits until an agent's call goes the whole way: access that was just given has fenced the connection before it. */
   async settled(): Promise<void> {
     await this.online();
-    await until('a call to go the whole way', START_MS, async () => {
-      const answer = await this.agent.call('file_list', {});
-      return !answer.failed;
-    });
+    let last = '';
+    try {
+      await until('a call to go the whole way', START_MS, async () => {
+        const answer = await this.agent.call('file_list', {});
+        last = answer.text;
+        return !answer.failed;
+      });
+    } catch (cause) {
+      throw new Error(`the last answer was: ${last}`, { cause });
+    }
   }
 
   /** Pid of a process of now; undefined when it does not run. */
