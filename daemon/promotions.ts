@@ -29,6 +29,12 @@ export interface PromotionParts {
   readonly start: (slot: number) => void;
 }
 
+/** What is known of an apply whose process may die. */
+interface Applied {
+  readonly promotionId: string;
+  readonly manifestDigest: string;
+}
+
 /** The promotions of one daemon. */
 export class Promotions {
   readonly #parts: PromotionParts;
@@ -111,7 +117,7 @@ export class Promotions {
           'An earlier promotion waits for a person: nessie-executor repair.',
         );
       }
-      const answer = await this.#apply(client, promotionId, approval);
+      const answer = await this.#apply(client, { promotionId, manifestDigest }, approval);
       promoted = answer.outcome === 'promoted';
       return answer.outcome === 'promoted'
         ? { success: true, manifestDigest, promotionId }
@@ -125,24 +131,30 @@ export class Promotions {
     }
   }
 
-  async #apply(client: PromoteClient, promotionId: string, approval: Signed): Promise<PromoteReply<'promote.apply'>> {
+  async #apply(client: PromoteClient, applied: Applied, approval: Signed): Promise<PromoteReply<'promote.apply'>> {
     try {
-      return await client.request('promote.apply', { approval }, { withinMs: APPLY_MS, key: promotionId });
+      return await client.request('promote.apply', { approval }, { withinMs: APPLY_MS, key: applied.promotionId });
     } catch (error) {
       if (!(error instanceof HelperGone) && !(error instanceof HelperSilent)) throw error;
-      return this.#afterDeath(error);
+      return this.#afterDeath(applied, error);
     } finally {
       client.close();
     }
   }
 
-  /** The apply died: its journal says what became of the tree, and a fresh promote settles it before anything else runs. */
-  async #afterDeath(error: HelperGone | HelperSilent): Promise<PromoteReply<'promote.apply'>> {
+  /**
+   * The apply died: its journal says what became of the tree, and a fresh promote settles it before anything else runs. There was
+   * no other journal, because this promotion began with a recovery too.
+   */
+  async #afterDeath(died: Applied, error: HelperGone | HelperSilent): Promise<PromoteReply<'promote.apply'>> {
     const { client, recovered } = await this.#begin(NO_DRAFT);
     client.close();
-    if (recovered.outcome === 'rolled-back' || recovered.outcome === 'nothing-to-do') {
-      return { outcome: 'rolled-back', code: 'PROMOTION_IO_FAILURE', kept: recovered.conflicts };
+    const kept = recovered.conflicts;
+    if (recovered.outcome === 'rolled-back') return { outcome: 'rolled-back', code: 'PROMOTION_IO_FAILURE', kept };
+    if (recovered.outcome === 'cleaned') {
+      return { outcome: 'promoted', manifestDigest: died.manifestDigest, history: died.promotionId, kept };
     }
+    // No journal: it died before its first record or after its last one, with the answer on its lips. Nobody can say which.
     throw error;
   }
 
