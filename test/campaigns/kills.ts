@@ -14,23 +14,35 @@ import type { Campaign, Draw } from './campaign.ts';
 /** Longest wait before a kill at no chosen step, in ms: about how long one command takes on a loaded machine. */
 const UNCHOSEN_MS = 120;
 
+/** Approvals of one world: a control plane takes 20 passwords of one person in ten minutes and no more. */
+const APPROVALS = 15;
+
 /** `npm run campaign -- kills`. */
 export const kills: Campaign = {
   name: 'kills',
   rounds: 200,
   async begin() {
-    const world = await World.begin({ prepare: (root) => fs.writeFileSync(path.join(root, COUNTER), '') });
+    let world = await newWorld();
+    let approvals = 0;
     return {
-      round: (draw) => oneKill(world, draw),
+      async round(draw) {
+        const kind = draw.below(10);
+        if (kind >= 2) return kind < 7 ? atStep(world, draw) : unchosen(world, draw);
+        approvals += 1;
+        if (approvals > APPROVALS) {
+          approvals = 1;
+          await world.end();
+          world = await newWorld();
+        }
+        return duringPromotion(world, draw);
+      },
       end: () => world.end(),
     };
   },
 };
 
-async function oneKill(world: World, draw: Draw): Promise<string> {
-  const kind = draw.below(10);
-  if (kind < 2) return duringPromotion(world, draw);
-  return kind < 7 ? atStep(world, draw) : unchosen(world, draw);
+function newWorld(): Promise<World> {
+  return World.begin({ prepare: (root) => fs.writeFileSync(path.join(root, COUNTER), '') });
 }
 
 async function atStep(world: World, draw: Draw): Promise<string> {
