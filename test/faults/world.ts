@@ -23,7 +23,7 @@ import { everyProgram } from './programs.ts';
 import { StoredRecords } from './records.ts';
 
 export const PASSWORD = 'correct horse battery staple';
-const START_MS = 60_000;
+const START_MS = 100_000;
 
 /** Every long-lived process of a world. */
 export const PROCESSES = [
