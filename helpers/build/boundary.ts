@@ -24,7 +24,14 @@ import { trackedFiles } from './tree.ts';
 /** Who runs them when root asks: nobody on every distribution that CI uses. */
 const ordinaryUser = 65_534;
 const reportFile = 'dist/test-report-ordinary-user.json';
-const suites = ['test/helpers/**/*.test.ts', 'test/daemon/**/*.test.ts'];
+/** What the kernel and the rights of a user decide; the rest does not depend on who runs it. */
+const suites = [
+  'test/helpers/{runtime,supervisor,link}/**/*.test.ts',
+  'test/helpers/key-store/process.test.ts',
+  'test/helpers/workspace/{boundaries,process}.test.ts',
+  'test/helpers/promote/{approval,refusals}.test.ts',
+  'test/daemon/{executor,pairing}.test.ts',
+];
 
 function run(command: string, options: readonly string[], cwd: string, env: NodeJS.ProcessEnv): number {
   const { status, signal, error } = spawnSync(command, options, { cwd, env, stdio: ['ignore', 'inherit', 'inherit'] });
