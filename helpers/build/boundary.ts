@@ -29,7 +29,7 @@ const suites = [
   'test/helpers/{runtime,supervisor,link}/**/*.test.ts',
   'test/helpers/key-store/process.test.ts',
   'test/helpers/workspace/{boundaries,process}.test.ts',
-  'test/helpers/promote/{approval,refusals}.test.ts',
+  'test/helpers/promote/{confirmation,refusals}.test.ts',
   'test/daemon/{executor,pairing}.test.ts',
 ];
 
