@@ -46,7 +46,7 @@ function timed(decoder: Decoder, bytes: Buffer): number {
 }
 
 /** One input: a sample with one to four changes, or nothing of it at all. */
-function mutated(sample: Buffer, draw: Draw): Buffer {
+export function mutated(sample: Buffer, draw: Draw): Buffer {
   if (draw.below(12) === 0) return draw.bytes(draw.below(LARGEST));
   let bytes: Buffer = Buffer.from(sample);
   for (let change = draw.below(4); change >= 0; change -= 1) bytes = changed(bytes, draw).subarray(0, LARGEST * 4);
