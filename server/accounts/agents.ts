@@ -1,7 +1,7 @@
-import type { AgentId, OrganisationId, PersonId, ProjectId } from '../../helpers/protocol/ids.ts';
+import type { AgentId, PersonId, ProjectId } from '../../helpers/protocol/ids.ts';
 import { findOperation, workspaceBundle } from '../../helpers/protocol/operations.ts';
 import { sha256 } from '../../helpers/protocol/signed.ts';
-import { record } from '../audit/record.ts';
+import { recordDecision } from '../audit/record.ts';
 import type { Context } from '../context.ts';
 import { advanceAccess } from '../executors/lifecycle.ts';
 import { newId } from '../new-id.ts';
@@ -36,7 +36,7 @@ export async function createAgent(context: Context, by: Membership, name: string
         .values({ agent: id, operation, grantedAt: now, grantedBy: by.person })
         .execute();
     }
-    await record(context, tx, entry('agent.made', by, id));
+    await recordDecision(context, tx, by, { action: 'agent.made', agent: id });
   });
   return id;
 }
@@ -65,8 +65,9 @@ export async function issueToken(
         endedAt: null,
       })
       .execute();
-    await record(context, tx, {
-      ...entry('agent.token-issued', by, wish.agent),
+    await recordDecision(context, tx, by, {
+      action: 'agent.token-issued',
+      agent: wish.agent,
       facts: { token: id, project: wish.project },
     });
   });
@@ -86,7 +87,7 @@ export async function endToken(context: Context, by: Membership, agent: AgentId,
       .executeTakeFirst();
     if (ended.numUpdatedRows === 0n)
       throw new Refusal('TOKEN_ABSENT', 'This agent has no such token.', { status: 404 });
-    await record(context, tx, { ...entry('agent.token-ended', by, agent), facts: { token: id } });
+    await recordDecision(context, tx, by, { action: 'agent.token-ended', agent, facts: { token: id } });
   });
 }
 
@@ -110,7 +111,7 @@ export async function setToolGrants(
         .values({ agent, operation, grantedAt: context.clock.now(), grantedBy: by.person })
         .execute();
     }
-    await record(context, tx, { ...entry('agent.tools-set', by, agent), facts: { count: wished.length } });
+    await recordDecision(context, tx, by, { action: 'agent.tools-set', agent, facts: { count: wished.length } });
     const granted = await tx.selectFrom('grants').select('executor').distinct().where('agent', '=', agent).execute();
     for (const { executor } of granted) await advanceAccess(context, tx, executor);
     return granted;
@@ -154,7 +155,7 @@ export async function endAgent(context: Context, by: Membership, agent: AgentId)
       .where('subject', '=', agent)
       .returning('executor')
       .execute();
-    await record(context, tx, entry('agent.ended', by, agent));
+    await recordDecision(context, tx, by, { action: 'agent.ended', agent });
     const touched = new Set([...granted, ...assigned].map((row) => row.executor));
     for (const executor of touched) await advanceAccess(context, tx, executor);
     return touched;
@@ -219,14 +220,6 @@ async function requireProject(tx: Writer, by: Membership, project: ProjectId): P
     .executeTakeFirst();
   if (row !== undefined && isInProject(by, project)) return;
   throw new Refusal('PROJECT_ABSENT', 'There is no such project among yours.', { status: 404 });
-}
-
-function entry(
-  action: string,
-  by: { readonly organisation: OrganisationId; readonly person: PersonId },
-  agent: AgentId,
-) {
-  return { action, organisation: by.organisation, person: by.person, agent, outcome: 'done' as const };
 }
 
 function tokenDigest(token: string): Buffer {

@@ -1,5 +1,5 @@
 import type { PersonId, ProjectId, TeamId } from '../../helpers/protocol/ids.ts';
-import { record } from '../audit/record.ts';
+import { recordDecision } from '../audit/record.ts';
 import type { Context } from '../context.ts';
 import { advanceGroup } from '../executors/lifecycle.ts';
 import { newId } from '../new-id.ts';
@@ -60,7 +60,7 @@ export async function invitePerson(
       })
       .execute();
     await tx.insertInto('teamMembers').values({ team: wish.team, person, role: 'member' }).execute();
-    await record(context, tx, entry('person.invited', by, person));
+    await recordDecision(context, tx, by, { action: 'person.invited', facts: { subject: person } });
     return makeLink(context, tx, { purpose: 'sign-in', person, lifeMs: linkTimes.invitationMs });
   });
   return { person, address: linkAddress(context, 'sign-in', token) };
@@ -82,7 +82,7 @@ export async function renewInvitation(
         remedy: 'On the machine that runs the control plane: server --config FILE reset-password LOGIN.',
       });
     }
-    await record(context, tx, entry('person.link-renewed', by, person));
+    await recordDecision(context, tx, by, { action: 'person.link-renewed', facts: { subject: person } });
     return makeLink(context, tx, { purpose: 'sign-in', person, lifeMs: linkTimes.invitationMs });
   });
   return { address: linkAddress(context, 'sign-in', token) };
@@ -100,7 +100,7 @@ export async function createProject(context: Context, by: SignedIn, team: TeamId
       .values({ id, organisation: member.organisation, team, name, createdAt: context.clock.now() })
       .execute();
     await tx.insertInto('projectMembers').values({ project: id, person: by.person, role: 'owner' }).execute();
-    await record(context, tx, { ...entry('project.made', by, by.person), facts: { project: id } });
+    await recordDecision(context, tx, by, { action: 'project.made', facts: { project: id } });
   });
   return id;
 }
@@ -116,7 +116,7 @@ export async function createTeam(context: Context, by: SignedIn, name: string): 
       .values({ id, organisation: member.organisation, name, createdAt: context.clock.now() })
       .execute();
     await tx.insertInto('teamMembers').values({ team: id, person: by.person, role: 'admin' }).execute();
-    await record(context, tx, { ...entry('team.made', by, by.person), facts: { team: id } });
+    await recordDecision(context, tx, by, { action: 'team.made', facts: { team: id } });
   });
   return id;
 }
@@ -136,8 +136,8 @@ export async function setTeamMember(
     await requirePerson(tx, member, person);
     await tx.deleteFrom('teamMembers').where('team', '=', team).where('person', '=', person).execute();
     if (role !== null) await tx.insertInto('teamMembers').values({ team, person, role }).execute();
-    await record(context, tx, {
-      ...entry('team.member-set', by, person),
+    await recordDecision(context, tx, by, {
+      action: 'team.member-set',
       facts: { subject: person, team, role: role ?? 'none' },
     });
     return advanceGroup(context, tx, team);
@@ -168,8 +168,8 @@ export async function setProjectMember(
     await requirePerson(tx, member, person);
     await tx.deleteFrom('projectMembers').where('project', '=', project).where('person', '=', person).execute();
     if (role !== null) await tx.insertInto('projectMembers').values({ project, person, role }).execute();
-    await record(context, tx, {
-      ...entry('project.member-set', by, person),
+    await recordDecision(context, tx, by, {
+      action: 'project.member-set',
       facts: { subject: person, project, role: role ?? 'none' },
     });
     return advanceGroup(context, tx, project);
@@ -211,7 +211,7 @@ export async function setPassword(
     if (changed.numUpdatedRows === 0n)
       throw new Refusal('PASSWORD_WRONG', 'The password was changed meanwhile.', { status: 409 });
     await tx.deleteFrom('sessions').where('person', '=', by.person).where('id', '!=', by.session).execute();
-    await record(context, tx, entry('person.password-set', by, by.person));
+    await recordDecision(context, tx, by, { action: 'person.password-set', facts: { subject: by.person } });
   });
 }
 
@@ -284,8 +284,4 @@ async function requirePerson(
     .executeTakeFirst();
   if (row === undefined) throw new Refusal('PERSON_ABSENT', 'There is no such person.', { status: 404 });
   return row;
-}
-
-function entry(action: string, by: SignedIn, subject: PersonId) {
-  return { action, organisation: by.organisation, person: by.person, outcome: 'done' as const, facts: { subject } };
 }

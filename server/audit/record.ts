@@ -6,6 +6,7 @@
  * INVARIANT  An entry is written in the transaction of the effect that it records: no record, no effect (N-196, R92).
  */
 import { canonicalBytes } from '../../helpers/protocol/descriptor.ts';
+import type { OrganisationId, PersonId } from '../../helpers/protocol/ids.ts';
 import type { Context } from '../context.ts';
 import type { Secrets } from '../secrets.ts';
 import type { Reader, Writer } from '../store/store.ts';
@@ -28,6 +29,9 @@ export interface AuditEntry {
   readonly reason?: string;
   readonly facts?: Readonly<Record<string, string | number>>;
 }
+
+/** What a person decided; `recordDecision` adds by whom, in which organisation, and that it is done. */
+export type Decided = Omit<AuditEntry, 'organisation' | 'person' | 'outcome'>;
 
 type Row = Tables['audit'];
 
@@ -65,6 +69,17 @@ export async function record(
     .execute();
   if (head === undefined) await tx.insertInto('auditHead').values({ id: 1, sequence, digest }).execute();
   else await tx.updateTable('auditHead').set({ sequence, digest }).where('id', '=', 1).execute();
+}
+
+/** As record, for what a person decided. */
+export async function recordDecision(
+  context: Pick<Context, 'secrets' | 'clock'>,
+  tx: Writer,
+  by: { readonly organisation: OrganisationId; readonly person: PersonId },
+  decided: Decided,
+): Promise<void> {
+  const { organisation, person } = by;
+  await record(context, tx, { ...decided, organisation, person, outcome: 'done' });
 }
 
 /** Keyed digest of one row without its own digest, 32 bytes. The place of a row is what `previous` says, so a moved row is told from an altered one. */

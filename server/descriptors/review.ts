@@ -3,7 +3,7 @@ import { descriptorReviewMachine } from '../../machines/descriptor-review/machin
 import { step } from '../../machines/step.ts';
 import type { Stored } from '../../machines/step.ts';
 import type { SignedIn } from '../accounts/sessions.ts';
-import { record } from '../audit/record.ts';
+import { recordDecision } from '../audit/record.ts';
 import type { Context } from '../context.ts';
 import { requireAdministrator } from '../executors/entitled.ts';
 import { advanceAccess } from '../executors/lifecycle.ts';
@@ -58,14 +58,7 @@ export async function decideRevision(context: Context, by: SignedIn, decision: D
       .where('revision', '=', revision)
       .execute();
     if (decision.answer === 'confirm') await endGrantsBeyond(tx, executor, newest.document);
-    await record(context, tx, {
-      action: type,
-      organisation: by.organisation,
-      person: by.person,
-      executor,
-      outcome: 'done',
-      facts: { revision },
-    });
+    await recordDecision(context, tx, by, { action: type, executor, facts: { revision } });
     await advanceAccess(context, tx, executor, 'descriptor.reviewed');
   });
   context.wake.executor(executor);

@@ -2,7 +2,7 @@ import type { ExecutorId, PersonId } from '../../helpers/protocol/ids.ts';
 import { membershipOf } from '../accounts/membership.ts';
 import { administersOrganisation } from '../accounts/rules.ts';
 import type { SignedIn } from '../accounts/sessions.ts';
-import { record } from '../audit/record.ts';
+import { recordDecision } from '../audit/record.ts';
 import type { Context } from '../context.ts';
 import { activeAdministrators } from '../grants/access.ts';
 import type { EmergencyAnswer } from './answers.ts';
@@ -35,13 +35,7 @@ export async function offboardPerson(context: Context, by: SignedIn, person: Per
       .where('subject', '=', person)
       .execute();
     await tx.deleteFrom('assignments').where('kind', '=', 'person').where('subject', '=', person).execute();
-    await record(context, tx, {
-      action: 'person.offboarded',
-      organisation: by.organisation,
-      person: by.person,
-      outcome: 'done',
-      facts: { subject: person },
-    });
+    await recordDecision(context, tx, by, { action: 'person.offboarded', facts: { subject: person } });
     for (const { id, scope } of own) {
       await advanceAccess(context, tx, id);
       if (scope === 'private' && (await activeAdministrators(tx, id)).length === 0) await windDown(context, tx, id);

@@ -5,7 +5,8 @@
 import type { AgentId, ExecutorId, PersonId, ProjectId, TeamId } from '../../helpers/protocol/ids.ts';
 import { findOperation } from '../../helpers/protocol/operations.ts';
 import type { SignedIn } from '../accounts/sessions.ts';
-import { record } from '../audit/record.ts';
+import { recordDecision } from '../audit/record.ts';
+import type { Decided } from '../audit/record.ts';
 import type { Context } from '../context.ts';
 import { requireAdministrator } from '../executors/entitled.ts';
 import type { Standing } from '../executors/entitled.ts';
@@ -13,31 +14,17 @@ import { advanceAccess } from '../executors/lifecycle.ts';
 import { Refusal } from '../refusal.ts';
 import type { Writer } from '../store/store.ts';
 
-interface Change {
-  readonly action: string;
-  readonly agent?: AgentId;
-  readonly facts: Readonly<Record<string, string | number>>;
-}
-
 /** One access change: entitled, done, counted, recorded and told, or nothing of it. */
 async function changeAccess(
   context: Context,
   by: SignedIn,
   executor: ExecutorId,
-  change: (tx: Writer, standing: Standing) => Promise<Change>,
+  change: (tx: Writer, standing: Standing) => Promise<Omit<Decided, 'executor'>>,
 ): Promise<void> {
   await context.store.write(async (tx) => {
     const standing = await requireAdministrator(tx, by.person, executor);
-    const { action, agent, facts } = await change(tx, standing);
-    await record(context, tx, {
-      action,
-      organisation: by.organisation,
-      person: by.person,
-      ...(agent === undefined ? {} : { agent }),
-      executor,
-      outcome: 'done',
-      facts,
-    });
+    const decided = await change(tx, standing);
+    await recordDecision(context, tx, by, { ...decided, executor });
     await advanceAccess(context, tx, executor);
   });
   context.wake.executor(executor);

@@ -4,7 +4,7 @@ import { pairingMachine } from '../../machines/pairing/machine.ts';
 import { begin } from '../../machines/step.ts';
 import { membershipOf } from '../accounts/membership.ts';
 import type { SignedIn } from '../accounts/sessions.ts';
-import { record } from '../audit/record.ts';
+import { recordDecision } from '../audit/record.ts';
 import { stateName } from '../commands/rules.ts';
 import type { Context } from '../context.ts';
 import { newId } from '../new-id.ts';
@@ -79,13 +79,7 @@ export async function issueEnrolment(context: Context, by: SignedIn, wish: Desti
     await requireDestination(tx, member, wish);
     const issued = issuedRow({ id, requestId, challenge, createdAt });
     await tx.insertInto('pairings').values(issued).execute();
-    await record(context, tx, {
-      action: 'enrolment.issued',
-      organisation: by.organisation,
-      person: by.person,
-      outcome: 'done',
-      facts: { pairing: id },
-    });
+    await recordDecision(context, tx, by, { action: 'enrolment.issued', facts: { pairing: id } });
     return attachExecutor(context, tx, member, issued, wish, executor);
   });
   return {
