@@ -3,6 +3,7 @@ import type { OrganisationId, PersonId, ProjectId, TeamId } from '../../helpers/
 import { Refusal } from '../refusal.ts';
 import type { Reader } from '../store/store.ts';
 import type { OrganisationRole } from '../store/tables.ts';
+import { administersOrganisation } from './rules.ts';
 import type { Membership } from './rules.ts';
 
 /** One row of what a person belongs to; `kind` says what the id and the role are of. */
@@ -47,4 +48,27 @@ export async function membershipOf(reader: Reader, person: PersonId): Promise<Me
     throw new Refusal('SIGN_IN_REQUIRED', 'This account is not active any longer.', { status: 401 });
   }
   return member;
+}
+
+/** Throws Refusal NOT_ADMINISTRATOR for who does not administer the organisation. */
+export function requireOrganisationAdministrator(member: Membership): void {
+  if (administersOrganisation(member)) return;
+  throw new Refusal('NOT_ADMINISTRATOR', 'Only an administrator of the organisation may do this.', { status: 403 });
+}
+
+/** An active person of the member's own organisation. Throws Refusal PERSON_ABSENT, the same for one of another and one who left. */
+export async function requirePerson(
+  reader: Reader,
+  member: Membership,
+  person: PersonId,
+): Promise<{ readonly role: OrganisationRole; readonly enteredAt: number | null }> {
+  const row = await reader
+    .selectFrom('people')
+    .select(['role', 'enteredAt'])
+    .where('id', '=', person)
+    .where('organisation', '=', member.organisation)
+    .where('active', '=', 1)
+    .executeTakeFirst();
+  if (row === undefined) throw new Refusal('PERSON_ABSENT', 'There is no such person.', { status: 404 });
+  return row;
 }

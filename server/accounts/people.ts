@@ -9,7 +9,7 @@ import type { OrganisationRole } from '../store/tables.ts';
 import { linkAddress, linkTimes, makeLink } from './links.ts';
 import { hashPassword, isPassword } from './password.ts';
 import { limits, takeLimit } from './limits.ts';
-import { membershipOf } from './membership.ts';
+import { membershipOf, requireOrganisationAdministrator, requirePerson } from './membership.ts';
 import { administersOrganisation, administersProject } from './rules.ts';
 import type { Membership } from './rules.ts';
 import type { SignedIn } from './sessions.ts';
@@ -20,11 +20,6 @@ export interface Invitation {
   readonly name: string;
   readonly role: OrganisationRole;
   readonly team: TeamId;
-}
-
-function requireOrganisationAdministrator(member: Membership): void {
-  if (administersOrganisation(member)) return;
-  throw new Refusal('NOT_ADMINISTRATOR', 'Only an administrator of the organisation may do this.', { status: 403 });
 }
 
 /** Takes a person in; the one-time address to sign in with is in this answer and nowhere else. Throws Refusal NOT_ADMINISTRATOR, LOGIN_TAKEN, TEAM_ABSENT or OWNER_REQUIRED. */
@@ -75,9 +70,9 @@ export async function renewInvitation(
   const token = await context.store.write(async (tx) => {
     const member = await membershipOf(tx, by.person);
     requireOrganisationAdministrator(member);
-    const row = await requirePerson(tx, member, person);
+    const { enteredAt } = await requirePerson(tx, member, person);
     // THREAT: an administrator signs in as somebody else and has their private machines. A link is given while nobody has come in.
-    if (row.enteredAt !== null) {
+    if (enteredAt !== null) {
       throw new Refusal('PERSON_ENTERED', 'This person has signed in already; nobody is given a link in their place.', {
         remedy: 'On the machine that runs the control plane: server --config FILE reset-password LOGIN.',
       });
@@ -268,20 +263,4 @@ async function requireTeam(tx: Writer, member: Membership, team: TeamId): Promis
     .where('organisation', '=', member.organisation)
     .executeTakeFirst();
   if (row === undefined) throw new Refusal('TEAM_ABSENT', 'There is no such team.', { status: 404 });
-}
-
-async function requirePerson(
-  tx: Writer,
-  member: Membership,
-  person: PersonId,
-): Promise<{ readonly enteredAt: number | null }> {
-  const row = await tx
-    .selectFrom('people')
-    .select('enteredAt')
-    .where('id', '=', person)
-    .where('organisation', '=', member.organisation)
-    .where('active', '=', 1)
-    .executeTakeFirst();
-  if (row === undefined) throw new Refusal('PERSON_ABSENT', 'There is no such person.', { status: 404 });
-  return row;
 }

@@ -1,6 +1,5 @@
 import type { ExecutorId, PersonId } from '../../helpers/protocol/ids.ts';
-import { membershipOf } from '../accounts/membership.ts';
-import { administersOrganisation } from '../accounts/rules.ts';
+import { membershipOf, requireOrganisationAdministrator, requirePerson } from '../accounts/membership.ts';
 import type { SignedIn } from '../accounts/sessions.ts';
 import { recordDecision } from '../audit/record.ts';
 import type { Context } from '../context.ts';
@@ -60,18 +59,9 @@ async function machinesAtWork(tx: Writer, person: PersonId): Promise<ExecutorId[
 
 async function requireRemovable(tx: Writer, by: SignedIn, person: PersonId): Promise<void> {
   const member = await membershipOf(tx, by.person);
-  if (!administersOrganisation(member)) {
-    throw new Refusal('NOT_ADMINISTRATOR', 'Only an administrator of the organisation may do this.', { status: 403 });
-  }
-  const row = await tx
-    .selectFrom('people')
-    .select('role')
-    .where('id', '=', person)
-    .where('organisation', '=', member.organisation)
-    .where('active', '=', 1)
-    .executeTakeFirst();
-  if (row === undefined) throw new Refusal('PERSON_ABSENT', 'There is no such person.', { status: 404 });
-  if (row.role !== 'owner') return;
+  requireOrganisationAdministrator(member);
+  const { role } = await requirePerson(tx, member, person);
+  if (role !== 'owner') return;
   const owners = await tx
     .selectFrom('people')
     .select('id')

@@ -4,6 +4,7 @@
  */
 import type { AgentId, ExecutorId, PersonId, ProjectId, TeamId } from '../../helpers/protocol/ids.ts';
 import { findOperation } from '../../helpers/protocol/operations.ts';
+import { requirePerson } from '../accounts/membership.ts';
 import type { SignedIn } from '../accounts/sessions.ts';
 import { recordDecision } from '../audit/record.ts';
 import type { Decided } from '../audit/record.ts';
@@ -141,7 +142,7 @@ export async function assignPerson(
   role: 'use' | 'admin',
 ): Promise<void> {
   await changeAccess(context, by, executor, async (tx, standing) => {
-    await requirePerson(tx, standing, person);
+    await requirePerson(tx, standing.member, person);
     if (role === 'admin' && standing.executor.scope !== 'private') {
       throw new Refusal('SCOPE_ADMINISTERS', 'The project or organisation says who administers this machine.', {
         status: 400,
@@ -238,17 +239,6 @@ async function requireAgent(tx: Writer, { member }: Standing, agent: AgentId): P
     .where('endedAt', 'is', null)
     .executeTakeFirst();
   if (row === undefined) throw new Refusal('AGENT_ABSENT', 'There is no such agent.', { status: 404 });
-}
-
-async function requirePerson(tx: Writer, { member }: Standing, person: PersonId): Promise<void> {
-  const row = await tx
-    .selectFrom('people')
-    .select('id')
-    .where('id', '=', person)
-    .where('organisation', '=', member.organisation)
-    .where('active', '=', 1)
-    .executeTakeFirst();
-  if (row === undefined) throw new Refusal('PERSON_ABSENT', 'There is no such person.', { status: 404 });
 }
 
 async function requireShareTarget(tx: Writer, { executor }: Standing, share: ShareTarget): Promise<void> {
