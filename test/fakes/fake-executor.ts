@@ -225,10 +225,15 @@ export class FakeExecutor {
     return opened.statement;
   }
 
-  /** Opens, proves and begins to ask for work and control until the connection ends. */
-  async online(): Promise<Statement<'control.session'>> {
+  /** Opens and proves, and asks for nothing by itself. */
+  async connect(): Promise<Statement<'control.session'>> {
     await this.open();
-    const session = await this.prove();
+    return this.prove();
+  }
+
+  /** Connects and begins to ask for work and control until the connection ends. */
+  async online(): Promise<Statement<'control.session'>> {
+    const session = await this.connect();
     if (session.verdict === 'descriptor-needed') await this.announce();
     void this.#lane(() => this.askWork());
     void this.#lane(() => this.askControl());

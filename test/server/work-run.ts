@@ -1,14 +1,17 @@
-/* Runs, bindings and calls as tests of several subjects need them. */
+/* Runs, bindings, calls and commands as tests of several subjects need them. */
 import assert from 'node:assert/strict';
 import type { OperationKey } from '../../helpers/protocol/operations.ts';
 import { bind, resolveBundle } from '../../server/runs/bind.ts';
-import { call } from '../../server/runs/call.ts';
+import { call, start } from '../../server/runs/call.ts';
 import type { Call, Called } from '../../server/runs/call.ts';
 import { findRun, makeRun } from '../../server/runs/store.ts';
 import type { BindingRow, RunRow } from '../../server/runs/store.ts';
-import type { ProjectId } from '../../helpers/protocol/ids.ts';
+import type { CommandId, ProjectId } from '../../helpers/protocol/ids.ts';
+import { findCommand } from '../../server/commands/store.ts';
+import type { CommandRow } from '../../server/commands/store.ts';
 import { submitDescriptor } from '../../server/descriptors/submit.ts';
 import { newId } from '../../server/new-id.ts';
+import type { Delivered, FakeExecutor, FakeMachine, Play } from '../fakes/fake-executor.ts';
 import { machineDescriptor } from '../fakes/fake-machine.ts';
 import { signDescriptor } from './control-plane.ts';
 import type { ControlPlane, PairedMachine } from './control-plane.ts';
@@ -17,8 +20,21 @@ import type { ControlPlane, PairedMachine } from './control-plane.ts';
 export interface OpenRun {
   readonly run: RunRow;
   readonly bindings: ReadonlyMap<string, BindingRow>;
+  /** Calls an operation and waits for its end. */
   call(operation: OperationKey, args?: unknown, more?: Partial<Call>): Promise<Called>;
+  /** Makes a command and waits no longer than until it is stored. */
+  start(operation: OperationKey, args?: unknown): Promise<CommandId>;
 }
+
+/** A play that succeeds, for `file.mkdir` of the path `d`. */
+export const done: Play = { outcome: 'succeeded', result: { success: true, path: 'd' } };
+
+/** Plays a command until somebody cancels it. */
+export const untilCancelled = (delivered: Delivered): Promise<Play> =>
+  new Promise((resolve) => {
+    const end = (): void => resolve({ outcome: 'cancelled', result: { success: false, code: 'CANCELLED' } });
+    delivered.cancelled.addEventListener('abort', end, { once: true });
+  });
 
 /** Makes a run without a binding. */
 export async function bareRun({ work, by, agent, project }: ControlPlane): Promise<RunRow> {
@@ -41,15 +57,48 @@ export async function openRun(plane: ControlPlane): Promise<OpenRun> {
   const bindings = new Map((await bind(work, presented)).map((binding) => [binding.operation, binding]));
   const run = await findRun(work.store.read, made.id);
   assert.ok(run);
+  const bound = (operation: OperationKey): BindingRow => {
+    const binding = bindings.get(operation);
+    assert.ok(binding, `${operation} is bound`);
+    return binding;
+  };
   return {
     run,
     bindings,
-    call: (operation, args = {}, more = {}) => {
-      const binding = bindings.get(operation);
-      assert.ok(binding, `${operation} is bound`);
-      return call(work, { run, binding, arguments: args, ...more });
-    },
+    call: (operation, args = {}, more = {}) => call(work, { run, binding: bound(operation), arguments: args, ...more }),
+    start: (operation, args = {}) => start(work, { run, binding: bound(operation), arguments: args }),
   };
+}
+
+/** Brings a machine online that plays what it is given, and opens a run in which it is bound. */
+export async function openRunOn(
+  plane: ControlPlane,
+  paired: PairedMachine,
+  play: FakeMachine['play'] = () => done,
+): Promise<{ readonly machine: FakeExecutor; readonly run: OpenRun }> {
+  const machine = plane.machine(paired, play);
+  await machine.online();
+  return { machine, run: await openRun(plane) };
+}
+
+/** Has a machine that asks for nothing by itself ask for one command; nothing of it is reported yet. */
+export async function deliver(
+  machine: FakeExecutor,
+  run: OpenRun,
+): Promise<{ readonly delivered: Delivered; readonly called: Promise<Called>; readonly id: CommandId }> {
+  const asked = machine.ask('work', { capacity: 1 });
+  const called = run.call('file.mkdir', { path: 'd' });
+  const [frame] = (await asked).commands;
+  assert.ok(frame);
+  const delivered = machine.receive(frame);
+  return { delivered, called, id: delivered.envelope.command };
+}
+
+/** A command as the control plane has it now. */
+export async function storedCommand({ context }: ControlPlane, id: CommandId): Promise<CommandRow> {
+  const row = await findCommand(context.store.read, id);
+  assert.ok(row);
+  return row;
 }
 
 /** A second project of the plane's person. */

@@ -2,29 +2,17 @@ import assert from 'node:assert/strict';
 import type { CommandId } from '../../../helpers/protocol/ids.ts';
 import { cancelCommand } from '../../../server/commands/cancel.ts';
 import { startWork } from '../../../server/commands/start-work.ts';
-import { findCommand } from '../../../server/commands/store.ts';
 import { changeExecutor } from '../../../server/executors/lifecycle.ts';
 import { findExecutor } from '../../../server/executors/store.ts';
 import { switchAgentOff, withdrawOperation } from '../../../server/grants/access.ts';
-import { Refusal } from '../../../server/refusal.ts';
-import { start } from '../../../server/runs/call.ts';
 import { submitDescriptor } from '../../../server/descriptors/submit.ts';
 import { endRun } from '../../../server/runs/store.ts';
-import type { Delivered, Play } from '../../fakes/fake-executor.ts';
 import { machineDescriptor } from '../../fakes/fake-machine.ts';
 import { confirmDescriptor, signDescriptor, startControlPlane, until } from '../control-plane.ts';
 import type { ControlPlane, PairedMachine } from '../control-plane.ts';
-import { narrow, openRun, otherProject } from '../work-run.ts';
+import { refusedWith } from '../refused-with.ts';
+import { done, narrow, openRun, openRunOn, otherProject, storedCommand, untilCancelled } from '../work-run.ts';
 import type { OpenRun } from '../work-run.ts';
-
-const done: Play = { outcome: 'succeeded', result: { success: true, path: 'd' } };
-const refusedWith = (code: string) => (error: unknown) => error instanceof Refusal && error.code === code;
-/** Plays a command until somebody cancels it. */
-const untilCancelled = (delivered: Delivered) =>
-  new Promise<Play>((resolve) => {
-    const end = (): void => resolve({ outcome: 'cancelled', result: { success: false, code: 'CANCELLED' } });
-    delivered.cancelled.addEventListener('abort', end, { once: true });
-  });
 
 describe('bringing commands to a machine', () => {
   let plane: ControlPlane;
@@ -36,29 +24,14 @@ describe('bringing commands to a machine', () => {
   });
   afterEach(() => plane.stop());
 
-  const stored = async (id: CommandId) => {
-    const row = await findCommand(plane.context.store.read, id);
-    assert.ok(row);
-    return row;
-  };
   const jobs = () => plane.context.store.read.selectFrom('jobs').selectAll().execute();
-  const begin = async (run: OpenRun): Promise<CommandId> => {
-    const binding = run.bindings.get('file.mkdir');
-    assert.ok(binding);
-    return start(plane.work, { run: run.run, binding, arguments: { path: 'd' } });
-  };
-  const online = async (play: (delivered: Delivered) => Promise<Play> | Play = () => done) => {
-    const machine = plane.machine(paired, play);
-    await machine.online();
-    return { machine, run: await openRun(plane) };
-  };
 
   it('N-105 work waits in one queue, whose rows hold the command’s id alone, until the machine asks', async () => {
     const machine = plane.machine(paired, () => done);
-    await machine.open();
-    await machine.prove();
+    await machine.connect();
     const run = await openRun(plane);
-    const ids = [await begin(run), await begin(run), await begin(run)];
+    const ids: CommandId[] = [];
+    for (const path of ['a', 'b', 'c']) ids.push(await run.start('file.mkdir', { path }));
     const rows = await jobs();
     assert.deepEqual(
       rows.map(({ command }) => command),
@@ -81,11 +54,10 @@ describe('bringing commands to a machine', () => {
 
   it('a work question asked again gets the same bytes, and nothing is given twice', async () => {
     const machine = plane.machine(paired);
-    await machine.open();
-    await machine.prove();
+    await machine.connect();
     const run = await openRun(plane);
-    await begin(run);
-    await begin(run);
+    await run.start('file.mkdir', { path: 'd' });
+    await run.start('file.mkdir', { path: 'd' });
     const first = await machine.ask('work', { capacity: 1 }, { id: 77 });
     assert.equal(first.commands.length, 1);
     assert.deepEqual(await machine.ask('work', { capacity: 1 }, { id: 77 }), first);
@@ -95,7 +67,7 @@ describe('bringing commands to a machine', () => {
   });
 
   it('commands are delivered within their held question, and side by side', async () => {
-    const { machine, run } = await online(async (delivered) => {
+    const { machine, run } = await openRunOn(plane, paired, async (delivered) => {
       if ((delivered.arguments as { path: string }).path === 'slow') return untilCancelled(delivered);
       return done;
     });
@@ -147,7 +119,7 @@ describe('bringing commands to a machine', () => {
   };
   for (const [what, { change, code }] of Object.entries(withdrawals)) {
     it(`${what} withdrawn between bind and call refuses the call before there is a command`, async () => {
-      const { machine, run } = await online();
+      const { machine, run } = await openRunOn(plane, paired);
       await change(run);
       await assert.rejects(run.call('file.mkdir', { path: 'd' }), refusedWith(code));
       assert.equal(machine.delivered.length, 0);
@@ -189,15 +161,14 @@ describe('bringing commands to a machine', () => {
   for (const [what, { change, code }] of Object.entries(falls)) {
     it(`N-102 ${what} that falls between binding and dispatch refuses the command, and the gate is named`, async () => {
       const machine = plane.machine(paired, () => done);
-      await machine.open();
-      await machine.prove();
+      await machine.connect();
       const run = await openRun(plane);
-      const id = await begin(run);
+      const id = await run.start('file.mkdir', { path: 'd' });
       await change();
       const asked = machine.ask('work', { capacity: 4 });
       asked.catch(() => undefined);
       const row = await until('the refusal', async () => {
-        const now = await stored(id);
+        const now = await storedCommand(plane, id);
         return now.outcome === null ? undefined : now;
       });
       assert.deepEqual([row.outcome, row.gate, row.code], ['refused', 'control-plane', code]);
@@ -208,18 +179,18 @@ describe('bringing commands to a machine', () => {
 
   it('what is offline at dispatch waits, and ends expired when its time runs out: nothing ran', async () => {
     const machine = plane.machine(paired, () => done);
-    await machine.open();
-    await machine.prove();
-    const id = await begin(await openRun(plane));
+    await machine.connect();
+    const run = await openRun(plane);
+    const id = await run.start('file.mkdir', { path: 'd' });
     machine.cut();
     plane.clock.offsetMs += 26_000;
     await plane.work.sweep();
-    assert.equal((await stored(id)).outcome, 'expired');
+    assert.equal((await storedCommand(plane, id)).outcome, 'expired');
     assert.deepEqual(await jobs(), []);
   });
 
   it('a paused executor stays online and is given nothing; resumed, it proves itself again and gets what waited', async () => {
-    const { machine, run } = await online();
+    const { machine, run } = await openRunOn(plane, paired);
     await changeExecutor(plane.context, paired.executor, { type: 'executor.pause' });
     await until('paused', () => machine.answer?.standing === 'paused');
     assert.equal((await findExecutor(plane.context.store.read, paired.executor))?.state, 'online');
@@ -234,31 +205,30 @@ describe('bringing commands to a machine', () => {
 
   it('a restart of the control plane runs nothing again: what was given is unknown, what waited is given once', async () => {
     const machine = plane.machine(paired);
-    await machine.open();
-    await machine.prove();
+    await machine.connect();
     const run = await openRun(plane);
     const asked = machine.ask('work', { capacity: 1 });
-    const given = await begin(run);
+    const given = await run.start('file.mkdir', { path: 'd' });
     const [frame] = (await asked).commands;
     assert.ok(frame);
     const delivered = machine.receive(frame);
-    const waiting = await begin(run);
+    const waiting = await run.start('file.mkdir', { path: 'd' });
     machine.cut();
     await machine.closed;
     const again = await startWork(plane.context);
-    assert.equal((await stored(given)).state, 'unknown');
-    assert.equal((await stored(waiting)).state, 'queued');
+    assert.equal((await storedCommand(plane, given)).state, 'unknown');
+    assert.equal((await storedCommand(plane, waiting)).state, 'queued');
     await again.stop();
     const back = plane.machine(paired, () => done, machine.state);
     await back.online();
-    await until('what waited', async () => (await stored(waiting)).outcome === 'succeeded');
+    await until('what waited', async () => (await storedCommand(plane, waiting)).outcome === 'succeeded');
     await back.ask('receipts', back.chain(delivered, done, true));
-    assert.equal((await stored(given)).outcome, 'succeeded');
+    assert.equal((await storedCommand(plane, given)).outcome, 'succeeded');
     assert.equal(back.delivered.filter(({ envelope }) => envelope.command === given).length, 0);
   });
 
   it('with the store gone nothing is given out and nothing is said to be done', async () => {
-    const { machine, run } = await online();
+    const { machine, run } = await openRunOn(plane, paired);
     const { store } = plane.context;
     const write = store.write.bind(store);
     Object.assign(plane.context.store, { write: () => Promise.reject(new Error('disk')) });
@@ -269,7 +239,7 @@ describe('bringing commands to a machine', () => {
   });
 
   it('arguments outside the operation’s shape make no command', async () => {
-    const { run } = await online();
+    const { run } = await openRunOn(plane, paired);
     for (const wrong of [{}, { path: 1 }, { path: 'a', more: true }, { path: 'x'.repeat(1025) }, 'text']) {
       await assert.rejects(run.call('file.mkdir', wrong), refusedWith('ARGUMENTS_INVALID'));
     }
@@ -280,7 +250,7 @@ describe('bringing commands to a machine', () => {
   });
 
   it('the control lane answers within its second while a command runs, signed over its own nonce', async () => {
-    const { machine, run } = await online(untilCancelled);
+    const { machine, run } = await openRunOn(plane, paired, untilCancelled);
     const called = run.call('file.mkdir', { path: 'd' });
     await until('the command', () => machine.delivered[0]);
     const before = machine.answer;

@@ -7,21 +7,14 @@ import type { ReceiptExport } from '../../../helpers/protocol/receipt-chain.ts';
 import { admitKey, sha256, statementDigest } from '../../../helpers/protocol/signed.ts';
 import { openStatement } from '../../../helpers/protocol/statements.ts';
 import { exportReceipts } from '../../../server/commands/export.ts';
-import { findCommand } from '../../../server/commands/store.ts';
-import type { Called } from '../../../server/runs/call.ts';
-import { QuestionRefused } from '../../fakes/fake-executor.ts';
 import type { Delivered, FakeExecutor, Receipt } from '../../fakes/fake-executor.ts';
 import { machineKey } from '../../fakes/fake-machine.ts';
 import { startControlPlane } from '../control-plane.ts';
 import type { ControlPlane, PairedMachine } from '../control-plane.ts';
-import { openRun } from '../work-run.ts';
+import { refusedWith } from '../refused-with.ts';
+import { deliver, openRun, storedCommand } from '../work-run.ts';
 import type { OpenRun } from '../work-run.ts';
 
-const refusedWith = (code: string) => (error: unknown) => {
-  assert.ok(error instanceof QuestionRefused, String(error));
-  assert.equal(error.code, code);
-  return true;
-};
 const mkdir = { success: true, path: 'd' };
 const receiptOf = ({ type, signed }: Receipt) => ({ type, signed });
 
@@ -35,28 +28,13 @@ describe('receipts of a command', () => {
     plane = await startControlPlane();
     paired = await plane.pair();
     machine = plane.machine(paired);
-    await machine.open();
-    await machine.prove();
+    await machine.connect();
     run = await openRun(plane);
   });
   afterEach(() => plane.stop());
 
-  /** One command in the machine's hands, nothing reported yet. */
-  const deliver = async (): Promise<{ delivered: Delivered; called: Promise<Called>; id: CommandId }> => {
-    const asked = machine.ask('work', { capacity: 1 });
-    const called = run.call('file.mkdir', { path: 'd' });
-    const [frame] = (await asked).commands;
-    assert.ok(frame);
-    const delivered = machine.receive(frame);
-    return { delivered, called, id: delivered.envelope.command };
-  };
   const send = (id: CommandId, receipts: readonly Receipt[], result?: Uint8Array, late = false) =>
     machine.ask('receipts', { command: id, receipts: receipts.map(receiptOf), late, ...(result ? { result } : {}) });
-  const stored = async (id: CommandId) => {
-    const row = await findCommand(plane.context.store.read, id);
-    assert.ok(row);
-    return row;
-  };
   const chain = (delivered: Delivered, result: unknown = mkdir, outcome: 'succeeded' | 'failed' = 'succeeded') => {
     const accepted = machine.receipt('machine.accepted', delivered, delivered.leasedDigest);
     const started = machine.receipt('machine.started', delivered, accepted.digest);
@@ -68,12 +46,11 @@ describe('receipts of a command', () => {
     machine.cut();
     await machine.closed;
     machine = plane.machine(paired, undefined, machine.state);
-    await machine.open();
-    await machine.prove();
+    await machine.connect();
   };
 
   it('an envelope says everything that a command must not be separated from', async () => {
-    const { delivered } = await deliver();
+    const { delivered } = await deliver(machine, run);
     const { envelope, frame } = delivered;
     const binding = run.bindings.get('file.mkdir');
     assert.ok(binding);
@@ -97,13 +74,13 @@ describe('receipts of a command', () => {
   });
 
   it('each receipt by itself moves the command one step, and the last is countersigned', async () => {
-    const { delivered, called, id } = await deliver();
+    const { delivered, called, id } = await deliver(machine, run);
     const { accepted, started, ended, bytes } = chain(delivered);
-    assert.equal((await stored(id)).state, 'leased');
+    assert.equal((await storedCommand(plane, id)).state, 'leased');
     assert.deepEqual(await send(id, [accepted]), {});
-    assert.equal((await stored(id)).state, 'accepted');
+    assert.equal((await storedCommand(plane, id)).state, 'accepted');
     assert.deepEqual(await send(id, [started]), {});
-    assert.equal((await stored(id)).state, 'started');
+    assert.equal((await storedCommand(plane, id)).state, 'started');
     const { acknowledged } = await send(id, [ended], bytes);
     assert.ok(acknowledged);
     const statement = openStatement('control.acknowledged', machine.control, acknowledged)?.statement;
@@ -113,19 +90,19 @@ describe('receipts of a command', () => {
   });
 
   it('the same frame again gets the same bytes and changes nothing', async () => {
-    const { delivered, id } = await deliver();
+    const { delivered, id } = await deliver(machine, run);
     const { accepted, started, ended, bytes } = chain(delivered);
     const first = await send(id, [accepted, started, ended], bytes);
-    const before = await stored(id);
+    const before = await storedCommand(plane, id);
     for (let turn = 0; turn < 3; turn += 1) {
       assert.deepEqual(await send(id, [accepted, started, ended], bytes), first);
       assert.deepEqual(await send(id, [ended], bytes), first);
     }
-    assert.deepEqual(await stored(id), before);
+    assert.deepEqual(await storedCommand(plane, id), before);
   });
 
   it('a second result for a finished command is refused and the first stays', async () => {
-    const { delivered, id } = await deliver();
+    const { delivered, id } = await deliver(machine, run);
     const { accepted, started, ended, bytes } = chain(delivered);
     await send(id, [accepted, started, ended], bytes);
     const other = encode({ success: false, code: 'WORKSPACE_DENIED' });
@@ -133,11 +110,11 @@ describe('receipts of a command', () => {
     await assert.rejects(send(id, [second], other), refusedWith('RECEIPT_OUT_OF_ORDER'));
     const behind = machine.ending(delivered, ended.digest, 'failed', other);
     await assert.rejects(send(id, [behind], other), refusedWith('RESULT_DUPLICATE'));
-    assert.equal((await stored(id)).outcome, 'succeeded');
+    assert.equal((await storedCommand(plane, id)).outcome, 'succeeded');
   });
 
   it('a receipt out of order, twice in a chain, or with a broken link is refused and moves nothing', async () => {
-    const { delivered, id } = await deliver();
+    const { delivered, id } = await deliver(machine, run);
     const { accepted, started, ended, bytes } = chain(delivered);
     await assert.rejects(send(id, [started]), refusedWith('RECEIPT_OUT_OF_ORDER'));
     await assert.rejects(send(id, [ended], bytes), refusedWith('RECEIPT_OUT_OF_ORDER'));
@@ -147,14 +124,14 @@ describe('receipts of a command', () => {
     await assert.rejects(send(id, [accepted, again]), refusedWith('RECEIPT_OUT_OF_ORDER'));
     const astray = machine.receipt('machine.accepted', delivered, randomBytes(32));
     await assert.rejects(send(id, [astray]), refusedWith('RECEIPT_OUT_OF_ORDER'));
-    assert.equal((await stored(id)).state, 'leased');
+    assert.equal((await storedCommand(plane, id)).state, 'leased');
     const early = encode({ success: true, path: 'd' });
     const success = machine.ending(delivered, delivered.leasedDigest, 'succeeded', early);
     await assert.rejects(send(id, [success], early), refusedWith('RECEIPT_OUT_OF_ORDER'));
   });
 
   it('a receipt that the paired key did not sign, or for another result, is refused', async () => {
-    const { delivered, id } = await deliver();
+    const { delivered, id } = await deliver(machine, run);
     const { accepted, started, ended } = chain(delivered);
     const forged = { ...accepted, signed: { ...accepted.signed, signature: randomBytes(64) } };
     await assert.rejects(send(id, [forged]), refusedWith('RECEIPT_INVALID'));
@@ -172,7 +149,7 @@ describe('receipts of a command', () => {
   });
 
   it('a receipt of an unknown command, another machine, another envelope or another epoch is foreign', async () => {
-    const { delivered, id } = await deliver();
+    const { delivered, id } = await deliver(machine, run);
     const accepted = machine.receipt('machine.accepted', delivered, delivered.leasedDigest);
     const nobody = `cmd_${'0'.repeat(32)}` as CommandId;
     await assert.rejects(send(nobody, [accepted]), refusedWith('RECEIPT_FOREIGN'));
@@ -186,14 +163,13 @@ describe('receipts of a command', () => {
     }
     const twin = await plane.pair();
     const other = plane.machine(twin);
-    await other.open();
-    await other.prove();
+    await other.connect();
     const stolen = other.receipt('machine.accepted', delivered, delivered.leasedDigest);
     await assert.rejects(
       other.ask('receipts', { command: id, receipts: [receiptOf(stolen)], late: false }),
       refusedWith('RECEIPT_FOREIGN'),
     );
-    assert.equal((await stored(id)).state, 'leased');
+    assert.equal((await storedCommand(plane, id)).state, 'leased');
   });
 
   const refusals: Record<string, { code: string; outcome: string }> = {
@@ -203,7 +179,7 @@ describe('receipts of a command', () => {
   };
   for (const [why, { code, outcome }] of Object.entries(refusals)) {
     it(`a command that the machine refuses ${why} ends as ${outcome}, with the machine’s code`, async () => {
-      const { delivered, called, id } = await deliver();
+      const { delivered, called, id } = await deliver(machine, run);
       const refused = machine.receipt('machine.refused', delivered, delivered.leasedDigest, { code });
       const { acknowledged } = await send(id, [refused]);
       assert.ok(acknowledged);
@@ -218,12 +194,12 @@ describe('receipts of a command', () => {
       { success: true, path: 'd', more: 1 },
       { success: true, path: 'x'.repeat(70_000) },
     ]) {
-      const { delivered, called, id } = await deliver();
+      const { delivered, called, id } = await deliver(machine, run);
       const { accepted, started, ended, bytes } = chain(delivered, wrong);
       const { acknowledged } = await send(id, [accepted, started, ended], bytes);
       assert.ok(acknowledged);
       assert.equal(openStatement('control.acknowledged', machine.control, acknowledged)?.statement.verdict, 'refused');
-      assert.equal((await stored(id)).state, 'replacing');
+      assert.equal((await storedCommand(plane, id)).state, 'replacing');
       const replacement = machine.receipt('machine.refused', delivered, ended.digest, { code: 'RESULT_INVALID' });
       const second = await send(id, [replacement]);
       assert.ok(second.acknowledged);
@@ -239,18 +215,18 @@ describe('receipts of a command', () => {
 
   it('N-118 a cut connection leaves the outcome unknown in every state; a late chain settles it once', async () => {
     for (const told of [0, 1, 2] as const) {
-      const { delivered, called, id } = await deliver();
+      const { delivered, called, id } = await deliver(machine, run);
       const { accepted, started, ended, bytes } = chain(delivered);
       const known = [accepted, started].slice(0, told);
       if (known.length > 0) await send(id, known);
       await reconnect();
       assert.equal((await called).end?.outcome, 'unknown');
-      assert.equal((await stored(id)).state, 'unknown');
+      assert.equal((await storedCommand(plane, id)).state, 'unknown');
       assert.deepEqual(await send(id, [accepted, started], undefined, true), {});
-      assert.equal((await stored(id)).state, 'unknown');
+      assert.equal((await storedCommand(plane, id)).state, 'unknown');
       const first = await send(id, [accepted, started, ended], bytes, true);
       assert.ok(first.acknowledged);
-      assert.equal((await stored(id)).outcome, 'succeeded');
+      assert.equal((await storedCommand(plane, id)).outcome, 'succeeded');
       assert.deepEqual(await send(id, [accepted, started, ended], bytes, true), first);
       const other = machine.ending(delivered, ended.digest, 'failed', bytes);
       await assert.rejects(send(id, [other], bytes, true), refusedWith('RESULT_DUPLICATE'));
@@ -258,7 +234,7 @@ describe('receipts of a command', () => {
   });
 
   it('a late chain that does not begin with this command’s own lease settles nothing', async () => {
-    const { delivered, id } = await deliver();
+    const { delivered, id } = await deliver(machine, run);
     const { accepted } = chain(delivered);
     await send(id, [accepted]);
     await reconnect();
@@ -269,11 +245,11 @@ describe('receipts of a command', () => {
     await assert.rejects(send(id, [other, started, ended], bytes, true), refusedWith('RECEIPT_OUT_OF_ORDER'));
     const loose = machine.ending(delivered, randomBytes(32), 'succeeded', bytes);
     await assert.rejects(send(id, [loose], bytes, true), refusedWith('RECEIPT_OUT_OF_ORDER'));
-    assert.equal((await stored(id)).state, 'unknown');
+    assert.equal((await storedCommand(plane, id)).state, 'unknown');
   });
 
   it('R57 a new connection of the same name cannot accept, refuse, move on, finish or cancel-confirm what another was given', async () => {
-    const { delivered, id } = await deliver();
+    const { delivered, id } = await deliver(machine, run);
     await plane.context.store.write((tx) =>
       tx
         .updateTable('commands')
@@ -282,7 +258,7 @@ describe('receipts of a command', () => {
         .execute(),
     );
     const lie = { epoch: machine.epoch - 1 };
-    const row = JSON.parse((await stored(id)).stored);
+    const row = JSON.parse((await storedCommand(plane, id)).stored);
     row.context.epoch = machine.epoch - 1;
     await plane.context.store.write((tx) =>
       tx
@@ -313,25 +289,25 @@ describe('receipts of a command', () => {
     await machine.ask('progress', { command: id, number: 1, done: 1, total: 2, phase: 'late' });
     unlisten();
     assert.deepEqual(told, []);
-    assert.equal((await stored(id)).state, 'leased');
+    assert.equal((await storedCommand(plane, id)).state, 'leased');
   });
 
   it('a lifetime that passes leaves the outcome unknown, and the waiting tool says so', async () => {
-    const { delivered, called, id } = await deliver();
+    const { delivered, called, id } = await deliver(machine, run);
     const { accepted, started, ended, bytes } = chain(delivered);
     await send(id, [accepted]);
     plane.clock.offsetMs += 24_000;
     await plane.work.sweep();
-    assert.equal((await stored(id)).state, 'accepted');
+    assert.equal((await storedCommand(plane, id)).state, 'accepted');
     plane.clock.offsetMs += 1500;
     await plane.work.sweep();
     assert.equal((await called).end?.outcome, 'unknown');
     await send(id, [started, ended], bytes);
-    assert.equal((await stored(id)).outcome, 'succeeded');
+    assert.equal((await storedCommand(plane, id)).outcome, 'succeeded');
   });
 
   it('an exported chain verifies offline, and an altered, removed, reordered or invented entry is named', async () => {
-    const { delivered, id } = await deliver();
+    const { delivered, id } = await deliver(machine, run);
     const { accepted, started, ended, bytes } = chain(delivered);
     await send(id, [accepted, started, ended], bytes);
     const exported = await exportReceipts(plane.context.store.read, id);

@@ -15,13 +15,8 @@ import type { FakeExecutor } from '../../fakes/fake-executor.ts';
 import { machineDescriptor } from '../../fakes/fake-machine.ts';
 import { confirmDescriptor, startControlPlane } from '../control-plane.ts';
 import type { ControlPlane, PairedMachine } from '../control-plane.ts';
+import { refusedWith } from '../refused-with.ts';
 import { bareRun, narrow, openRun, otherProject } from '../work-run.ts';
-
-const refusedWith = (code: string) => (error: unknown) => {
-  assert.ok(error instanceof Refusal, String(error));
-  assert.equal(error.code, code);
-  return true;
-};
 
 describe('candidates and bindings', () => {
   let plane: ControlPlane;
@@ -33,8 +28,7 @@ describe('candidates and bindings', () => {
     plane = await startControlPlane();
     paired = await plane.pair();
     machine = plane.machine(paired);
-    await machine.open();
-    await machine.prove();
+    await machine.connect();
     run = await bareRun(plane);
   });
   afterEach(() => plane.stop());
@@ -222,8 +216,7 @@ describe('candidates and bindings', () => {
   it('a machine with fewer operations binds those that it has, and the machine with more is preferred', async () => {
     const narrow = await plane.pair(machineDescriptor({ operations: ['file.read', 'file.list'] }));
     const small = plane.machine(narrow);
-    await small.open();
-    await small.prove();
+    await small.connect();
     assert.equal((await openRun(plane)).run.executor, paired.executor);
     await switchAgentOff(plane.context, plane.by, paired.executor, plane.agent);
     const opened = await openRun(plane);
@@ -232,8 +225,7 @@ describe('candidates and bindings', () => {
     await confirmDescriptor(plane.context, plane.by, { ...narrow, descriptor: machineDescriptor({ revision: 2 }) });
     await small.closed;
     const back = plane.machine(narrow, undefined, small.state);
-    await back.open();
-    await back.prove();
+    await back.connect();
     const later = await openRun(plane);
     assert.deepEqual(
       [...later.bindings.keys()].toSorted(),

@@ -5,7 +5,7 @@ import type { Delivered, FakeExecutor, Play } from '../../fakes/fake-executor.ts
 import { FakeWorkspace } from '../../fakes/fake-workspace.ts';
 import { startControlPlane, until } from '../control-plane.ts';
 import type { ControlPlane, PairedMachine } from '../control-plane.ts';
-import { openRun } from '../work-run.ts';
+import { openRun, untilCancelled } from '../work-run.ts';
 
 const stranger = `per_${'3'.repeat(32)}` as never;
 
@@ -71,14 +71,7 @@ describe('runs on the page', () => {
   });
 
   it('a person stops a run from the page, and its machine hears it within a second', async () => {
-    const machine = await online(
-      ({ cancelled }) =>
-        new Promise<Play>((resolve) => {
-          cancelled.addEventListener('abort', () =>
-            resolve({ outcome: 'cancelled', result: { success: false, code: 'CANCELLED' } }),
-          );
-        }),
-    );
+    const machine = await online(untilCancelled);
     const run = await openRun(plane);
     const called = run.call('file.read', { path: 'a' });
     await until('the command', () => machine.delivered[0]);
@@ -91,14 +84,7 @@ describe('runs on the page', () => {
   });
 
   it('one command is cancelled without touching another', async () => {
-    const machine = await online(
-      ({ cancelled }) =>
-        new Promise<Play>((resolve) => {
-          cancelled.addEventListener('abort', () =>
-            resolve({ outcome: 'cancelled', result: { success: false, code: 'CANCELLED' } }),
-          );
-        }),
-    );
+    const machine = await online(untilCancelled);
     const run = await openRun(plane);
     const first = run.call('file.read', { path: 'a' });
     const second = run.call('file.read', { path: 'b' });
