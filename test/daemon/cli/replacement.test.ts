@@ -1,107 +1,72 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
 import fs from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 
 import Database from 'libsql';
-import { askDaemon, isDaemonUp } from '../../../daemon/cli/owner-client.ts';
-import { placesIn } from '../../../daemon/cli/places.ts';
-import { readPin, writePin, writeSetUp } from '../../../daemon/cli/set-up.ts';
-import { freePort, startServer, stopChild, until } from '../../../daemon/demo/children.ts';
-import type { RunningServer } from '../../../daemon/demo/children.ts';
-import { Person } from '../../../daemon/demo/person.ts';
-import { pair } from '../../../daemon/demo/settle.ts';
+import { askDaemon } from '../../../daemon/cli/owner-client.ts';
+import { readPin, writePin } from '../../../daemon/cli/set-up.ts';
+import { until } from '../../../daemon/demo/children.ts';
 import type { PairingState } from '../../../daemon/protocol.ts';
-import { CommandLine } from '../../fixtures/command-line.ts';
+import type { Ran } from '../../fixtures/command-line.ts';
 import { skipBecause } from '../../skip.ts';
-
-/** Longest wait for a condition; long, because the machine may be busy with other things. */
-const PATIENCE_MS = 60_000;
+import { PATIENCE_MS, World } from './world.ts';
 
 type Listed = { readonly executor: string; readonly state: string };
 
 describe('a pairing in place of another', function () {
   this.timeout(300_000);
-  let cli: CommandLine;
-  let server: RunningServer;
-  let person: Person;
+  let world: World;
   let team: string;
-  let folder: string;
-  let supervisor: ChildProcess;
-  const places = () => placesIn(path.join(folder, 'executor'));
-  const here = (...words: string[]) => ['--in', path.join(folder, 'executor'), ...words];
+  const here = (...words: string[]) => ['--in', path.join(world.folder, 'executor'), ...words];
 
   before(async () => {
-    cli = await CommandLine.build(true);
-    folder = fs.mkdtempSync(path.join(os.tmpdir(), 'replacement-'));
-    fs.chmodSync(folder, 0o755);
-    fs.mkdirSync(path.join(folder, 'root'));
-    process.env['NESSIE_ALLOW_LOOPBACK_HTTP'] = '1';
-    server = await startServer(cli.dist, path.join(folder, 'server'), await freePort());
-    person = new Person(server.origin);
-    const facts = { organisation: 'Organisation', team: 'Team', project: 'Project', login: 'owner', name: 'Owner' };
-    await person.setUp(server.setup ?? '', { ...facts, password: 'correct horse battery staple' });
-    team = (await person.get<{ teams: { id: string }[] }>('/api/page/organisation')).teams[0]?.id ?? '';
-    writeSetUp({ places: places(), origin: server.origin, root: path.join(folder, 'root') });
-    await start();
-    await pair(person, places(), 'machine');
+    world = await World.begin('replacement');
+    team = (await world.person.get<{ teams: { id: string }[] }>('/api/page/organisation')).teams[0]?.id ?? '';
+    await world.pairMachine();
     await online();
   });
-  after(async () => {
-    await end();
-    await stopChild(server.process);
-    await cli.remove();
-    fs.rmSync(folder, { recursive: true, force: true });
-  });
+  after(() => world.end());
 
-  async function start(): Promise<void> {
-    supervisor = spawn(process.execPath, ['--no-warnings', path.join(cli.dist, 'supervisor.mjs'), places().stateDir], {
-      stdio: 'ignore',
-      env: { NESSIE_ALLOW_LOOPBACK_HTTP: '1' },
-    });
-    await until('the daemon answers', PATIENCE_MS, async () => (await isDaemonUp(places().stateDir)) || undefined);
-  }
-  async function end(): Promise<void> {
-    if (supervisor.exitCode === null && supervisor.signalCode === null) {
-      const exited = new Promise((resolve) => supervisor.once('exit', resolve));
-      supervisor.kill('SIGKILL');
-      await exited;
-    }
-    await until('nothing answers', PATIENCE_MS, async () => !(await isDaemonUp(places().stateDir)) || undefined);
-  }
-  /** Starts again where the tree ended by itself, as a service manager does. */
-  async function keepUp(): Promise<void> {
-    if (supervisor.exitCode !== null || supervisor.signalCode !== null) await start();
-  }
   const online = (): Promise<string> =>
     until('the machine is online', PATIENCE_MS, async () => {
-      await keepUp();
-      const status = await askDaemon(places().stateDir, 'daemon.status', {}).catch(() => undefined);
+      await world.keepUp();
+      const status = await askDaemon(world.places.stateDir, 'daemon.status', {}).catch(() => undefined);
       return status?.state === 'online' && status.executor !== null ? status.executor : undefined;
     });
   const live = async (): Promise<string[]> => {
-    const { executors } = await person.get<{ executors: Listed[] }>('/api/page/executors');
+    const { executors } = await world.person.get<{ executors: Listed[] }>('/api/page/executors');
     return executors
       .filter(({ state }) => !['revoked', 'pending_pairing'].includes(state))
       .map(({ executor }) => executor);
   };
-  const standing = (): Promise<PairingState> => askDaemon(places().stateDir, 'daemon.pairing', {});
+  const standing = (): Promise<PairingState> => askDaemon(world.places.stateDir, 'daemon.pairing', {});
 
   /** As if ten minutes had passed: one address may have five codes in that time (N-078). */
   function forgetLimits(): void {
-    const data = path.join(folder, 'server', 'data');
+    const data = path.join(world.folder, 'server', 'data');
     const file = fs.readdirSync(data).find((name) => /\.(db|sqlite)$/.test(name)) ?? '';
     const store = new Database(path.join(data, file));
     store.exec('pragma busy_timeout = 5000; delete from limits');
     store.close();
   }
   async function claim(code: string | null): Promise<void> {
-    const shown = await person.post<{ pairing: string; fingerprint: string }>('/api/page/pairings/lookup', { code });
+    const shown = await world.person.post<{ pairing: string; fingerprint: string }>('/api/page/pairings/lookup', {
+      code,
+    });
     const destination = { label: 'machine', scope: 'private', team, fingerprint: shown.fingerprint };
-    await person.post(`/api/page/pairings/${shown.pairing}/claim`, destination);
+    await world.person.post(`/api/page/pairings/${shown.pairing}/claim`, destination);
+  }
+  /** Replaces at a terminal: the code is claimed on the page, then the person at the machine gives the answer. */
+  function replaceAtTerminal(answer: 'yes' | 'no'): Promise<Ran> {
+    const look = async (shown: string): Promise<undefined> => {
+      const code = /(\d{4}) (\d{4})/.exec(shown.slice(shown.indexOf('type')));
+      await claim(`${code?.[1]}${code?.[2]}`);
+    };
+    return world.cli.atTerminal(here('pair', '--replace', '--no-qr'), [
+      { when: /control plane[\s\S]*valid until/, type: look },
+      { when: /Type "yes"/, type: answer },
+    ]);
   }
   const stages = ['sending', 'offered', 'claimed', 'answered'] as const;
 
@@ -120,17 +85,17 @@ describe('a pairing in place of another', function () {
       await cut();
     };
     const begin = { flow: 'code', machineName: 'machine', replace: true } as const;
-    await askDaemon(places().stateDir, 'daemon.pair', begin);
+    await askDaemon(world.places.stateDir, 'daemon.pair', begin);
     await cutOnce('sending');
     let claimed = '';
     const replaced = await until(`the pairing is replaced, cut when ${stage}`, PATIENCE_MS, async () => {
-      await keepUp();
+      await world.keepUp();
       const now = await standing().catch(() => undefined);
       assert.ok((await live()).length <= 1, 'never two live executors');
       if (now?.state === 'paired' && now.executor !== before) return now;
       // Cut before anything was on disk, it did not begin: the owner asks again.
       if (now?.state === 'paired' && isCut)
-        await askDaemon(places().stateDir, 'daemon.pair', begin).catch(() => undefined);
+        await askDaemon(world.places.stateDir, 'daemon.pair', begin).catch(() => undefined);
       if (now?.state === 'offered') await cutOnce('offered');
       if (now?.state === 'offered' && now.code !== null && claimed !== now.code) {
         await claim(now.code);
@@ -139,17 +104,17 @@ describe('a pairing in place of another', function () {
       if (now?.state === 'claimed') await cutOnce('claimed');
       if (now?.state === 'claimed') {
         const { claimDigest } = now;
-        await askDaemon(places().stateDir, 'daemon.pair-answer', { answer: 'confirm', claimDigest }).catch(
+        await askDaemon(world.places.stateDir, 'daemon.pair-answer', { answer: 'confirm', claimDigest }).catch(
           () => undefined,
         );
         await cutOnce('answered');
       }
       return undefined;
     });
-    writePin({ places: places(), paired: replaced, confirm: 'page' });
+    writePin({ places: world.places, paired: replaced, confirm: 'page' });
     assert.equal(await online(), replaced.executor);
     assert.deepEqual(await live(), [replaced.executor]);
-    assert.deepEqual(fs.readdirSync(path.join(places().stateDir, 'key-store')).toSorted(), ['guards', 'key']);
+    assert.deepEqual(fs.readdirSync(path.join(world.places.stateDir, 'key-store')).toSorted(), ['guards', 'key']);
     return replaced.executor;
   }
 
@@ -157,20 +122,12 @@ describe('a pairing in place of another', function () {
     if (!['/usr/bin', '/bin'].some((bin) => fs.existsSync(path.join(bin, 'script'))))
       return skipBecause(this, 'the script program');
     const before = await online();
-    const look = async (shown: string): Promise<undefined> => {
-      const code = /(\d{4}) (\d{4})/.exec(shown.slice(shown.indexOf('type')));
-      await claim(`${code?.[1]}${code?.[2]}`);
-    };
-    const typings = [
-      { when: /control plane[\s\S]*valid until/, type: look },
-      { when: /Type "yes"/, type: 'yes' },
-    ];
-    const { code, out } = await cli.atTerminal(here('pair', '--replace', '--no-qr'), typings);
+    const { code, out } = await replaceAtTerminal('yes');
     assert.equal(code, 0, out);
     const now = await online();
     assert.notEqual(now, before);
     assert.deepEqual(await live(), [now]);
-    assert.equal(readPin(places())?.executor, now);
+    assert.equal(readPin(world.places)?.executor, now);
   });
 
   it('a no at the machine leaves the pairing before as it was', async function () {
@@ -178,25 +135,17 @@ describe('a pairing in place of another', function () {
     if (!['/usr/bin', '/bin'].some((bin) => fs.existsSync(path.join(bin, 'script'))))
       return skipBecause(this, 'the script program');
     const before = await online();
-    const look = async (shown: string): Promise<undefined> => {
-      const code = /(\d{4}) (\d{4})/.exec(shown.slice(shown.indexOf('type')));
-      await claim(`${code?.[1]}${code?.[2]}`);
-    };
-    const typings = [
-      { when: /control plane[\s\S]*valid until/, type: look },
-      { when: /Type "yes"/, type: 'no' },
-    ];
-    const { code, out } = await cli.atTerminal(here('pair', '--replace', '--no-qr'), typings);
+    const { code, out } = await replaceAtTerminal('no');
     assert.equal(code, 3, out);
     assert.match(out, /stands as it was/);
     assert.equal(await online(), before);
     assert.deepEqual(await live(), [before]);
-    assert.equal(readPin(places())?.executor, before);
+    assert.equal(readPin(world.places)?.executor, before);
   });
 
   it('another origin, another root, and an operator’s enrolment block it', async () => {
     const before = await online();
-    const other = path.join(folder, 'other');
+    const other = path.join(world.folder, 'other');
     fs.mkdirSync(other);
     const enrolment = ['--request', `req_${'a'.repeat(32)}`, '--challenge', Buffer.alloc(32).toString('base64url')];
     for (const [words, code] of [
@@ -204,23 +153,15 @@ describe('a pairing in place of another', function () {
       [['--root', other], 3],
       [enrolment, 2],
     ] as const) {
-      const ran = await cli.run(here('pair', '--replace', ...words));
+      const ran = await world.cli.run(here('pair', '--replace', ...words));
       assert.equal(ran.code, code, ran.error);
     }
     assert.equal(await online(), before);
   });
 
   it('a replacement that is cut at any stage, on either side, ends with one live executor and never has two', async () => {
-    const everything = async (): Promise<void> => {
-      await end();
-      await start();
-    };
-    const controlPlane = async (): Promise<void> => {
-      const exited = new Promise((resolve) => server.process.once('exit', resolve));
-      server.process.kill('SIGKILL');
-      await exited;
-      server = await startServer(cli.dist, path.join(folder, 'server'), Number(new URL(server.origin).port));
-    };
+    const everything = () => world.cutMachine();
+    const controlPlane = () => world.cutControlPlane();
     const cases = [
       ['sending', 0, everything],
       ['offered', 0, everything],
