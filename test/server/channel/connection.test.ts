@@ -2,15 +2,10 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { WebSocket } from 'ws';
 import { encode } from '../../../helpers/protocol/codec.ts';
-import { freshState, QuestionRefused } from '../../fakes/fake-executor.ts';
+import { freshState } from '../../fakes/fake-executor.ts';
 import { startControlPlane } from '../control-plane.ts';
 import type { ControlPlane, PairedMachine } from '../control-plane.ts';
-
-const refusedWith = (code: string) => (error: unknown) => {
-  assert.ok(error instanceof QuestionRefused, String(error));
-  assert.equal(error.code, code);
-  return true;
-};
+import { refusedWith } from '../refused-with.ts';
 
 describe('frames of a machine', () => {
   let plane: ControlPlane;

@@ -2,17 +2,12 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { changeExecutor } from '../../../server/executors/lifecycle.ts';
 import { findExecutor } from '../../../server/executors/store.ts';
-import { freshState, QuestionRefused } from '../../fakes/fake-executor.ts';
+import { freshState } from '../../fakes/fake-executor.ts';
 import type { FakeState } from '../../fakes/fake-executor.ts';
 import { machineKey } from '../../fakes/fake-machine.ts';
 import { startControlPlane, until } from '../control-plane.ts';
 import type { ControlPlane, PairedMachine } from '../control-plane.ts';
-
-const refusedWith = (code: string) => (error: unknown) => {
-  assert.ok(error instanceof QuestionRefused, String(error));
-  assert.equal(error.code, code);
-  return true;
-};
+import { refusedWith } from '../refused-with.ts';
 
 const copyOf = (state: FakeState): FakeState => ({ guard: state.guard, heads: [...state.heads] });
 

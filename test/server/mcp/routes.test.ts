@@ -12,6 +12,7 @@ import type { Delivered, FakeExecutor, Play } from '../../fakes/fake-executor.ts
 import { FakeWorkspace } from '../../fakes/fake-workspace.ts';
 import { startControlPlane, until } from '../control-plane.ts';
 import type { ControlPlane, PairedMachine } from '../control-plane.ts';
+import { otherProject, storedCommand, untilCancelled } from '../work-run.ts';
 
 type Connected = { readonly client: Client; readonly transport: StreamableHTTPClientTransport };
 
@@ -255,14 +256,7 @@ describe('model clients', () => {
 
   it('progress is told under its token, and cancelling the call asks the machine to stop', async () => {
     const abort = new AbortController();
-    const machine = await online(
-      (delivered) =>
-        new Promise<Play>((resolve) => {
-          delivered.cancelled.addEventListener('abort', () =>
-            resolve({ outcome: 'cancelled', result: { success: false, code: 'CANCELLED' } }),
-          );
-        }),
-    );
+    const machine = await online(untilCancelled);
     const connected = await connect();
     await names(connected);
     const told: (string | undefined)[] = [];
@@ -281,14 +275,7 @@ describe('model clients', () => {
     assert.deepEqual(told, ['hashing', 'staging']);
     abort.abort('enough');
     await called;
-    await until('the cancel', async () => {
-      const row = await plane.context.store.read
-        .selectFrom('commands')
-        .select('outcome')
-        .where('id', '=', command)
-        .executeTakeFirst();
-      return row?.outcome === 'cancelled';
-    });
+    await until('the cancel', async () => (await storedCommand(plane, command)).outcome === 'cancelled');
   });
 
   it('no token, a wrong one, an ended one, another’s session and a foreign origin are refused', async () => {
@@ -305,15 +292,7 @@ describe('model clients', () => {
     assert.equal(await post({ authorization: `Bearer ${plane.token}`, 'mcp-session-id': 'none' }), 404);
     assert.equal(await post({ authorization: `Bearer ${plane.token}`, origin: 'http://evil.example' }), 403);
     const connected = await connect();
-    const project = `prj_${'2'.repeat(32)}` as never;
-    await plane.context.store.write(async (tx) => {
-      const team = await tx.selectFrom('teams').select('id').executeTakeFirstOrThrow();
-      await tx
-        .insertInto('projects')
-        .values({ id: project, organisation: plane.by.organisation, team: team.id, name: 'Other', createdAt: 0 })
-        .execute();
-      await tx.insertInto('projectMembers').values({ project, person: plane.by.person, role: 'member' }).execute();
-    });
+    const project = await otherProject(plane);
     const widened = await membershipOf(plane.context.store.read, plane.by.person);
     const other = await issueToken(plane.context, widened, { agent: plane.agent, project, mayOpenRuns: true });
     assert.equal(
