@@ -6,7 +6,7 @@
  * records off, keeps the last of duplicate keys, and turns invalid UTF-8 into U+FFFD. `decode` therefore walks the value
  * and then encodes it again: bytes that are not exactly what this encoder writes are refused, so one value has one spelling.
  */
-import { Packr } from 'msgpackr';
+import { Packr, RESET_BUFFER_MODE } from 'msgpackr';
 
 /** A value that survives the boundary unchanged. */
 export type Plain = null | boolean | number | string | Uint8Array | Plain[] | { [key: string]: Plain };
@@ -29,41 +29,42 @@ const packr = new Packr({
 
 const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(['__proto__', '__proto_', 'constructor', 'prototype']);
 
-function assertPlain(value: unknown, depth: number): asserts value is Plain {
+/** What encoding `value` would lose is refused; true where an object has a key without a value, which has no spelling. */
+function hasUndefined(value: unknown, depth: number): boolean {
   if (depth > DEPTH_LIMIT) throw new CodecError(`value nested deeper than ${DEPTH_LIMIT}`);
-  if (value === null || typeof value === 'boolean' || typeof value === 'string') return;
+  if (value === null || typeof value === 'boolean' || typeof value === 'string') return false;
   if (typeof value === 'number') {
     if (!Number.isFinite(value) || Object.is(value, -0))
       throw new CodecError('number is not finite or is negative zero');
     if (Number.isInteger(value) && !Number.isSafeInteger(value)) throw new CodecError('integer outside the safe range');
-    return;
+    return false;
   }
-  if (value instanceof Uint8Array) return;
+  if (value instanceof Uint8Array) return false;
+  let found = false;
   if (Array.isArray(value)) {
-    for (const item of value) assertPlain(item, depth + 1);
-    return;
+    for (const item of value) if (hasUndefined(item, depth + 1)) found = true;
+    return found;
   }
-  if (typeof value === 'object' && Object.getPrototypeOf(value) === Object.prototype) {
-    for (const [key, item] of Object.entries(value)) {
-      if (FORBIDDEN_KEYS.has(key)) throw new CodecError('object key is reserved');
-      assertPlain(item, depth + 1);
-    }
-    return;
+  if (typeof value !== 'object' || Object.getPrototypeOf(value) !== Object.prototype) {
+    throw new CodecError(`${typeof value} is not a plain value`);
   }
-  throw new CodecError(`${typeof value} is not a plain value`);
+  for (const [key, item] of Object.entries(value)) {
+    if (FORBIDDEN_KEYS.has(key)) throw new CodecError('object key is reserved');
+    if (item === undefined || hasUndefined(item, depth + 1)) found = true;
+  }
+  return found;
 }
 
 /** Writes one plain value as msgpack; keys whose value is undefined are left out. Throws CodecError. */
 export function encode(value: unknown): Buffer {
-  const plain = withoutUndefined(value);
-  assertPlain(plain, 0);
-  return Buffer.from(packr.pack(plain));
+  const plain = hasUndefined(value, 0) ? withoutUndefined(value) : value;
+  // The packer's buffer is written over by the next value.
+  return Buffer.from(packr.pack(plain, RESET_BUFFER_MODE));
 }
 
 function withoutUndefined(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutUndefined);
   if (value === null || typeof value !== 'object' || value instanceof Uint8Array) return value;
-  if (Object.getPrototypeOf(value) !== Object.prototype) return value;
   const entries = Object.entries(value).filter(([, item]) => item !== undefined);
   return Object.fromEntries(entries.map(([key, item]) => [key, withoutUndefined(item)]));
 }
@@ -76,8 +77,9 @@ export function decode(bytes: Uint8Array): Plain {
   } catch (cause) {
     throw new CodecError('bytes are not one msgpack value', { cause });
   }
-  assertPlain(value, 0);
-  const again: Uint8Array = packr.pack(value);
+  if (hasUndefined(value, 0)) throw new CodecError('undefined is not a plain value');
+  const again: Uint8Array = packr.pack(value, RESET_BUFFER_MODE);
   if (Buffer.compare(again, bytes) !== 0) throw new CodecError('bytes are not the one spelling of their value');
-  return value;
+  // hasUndefined refused everything that is not plain.
+  return value as Plain;
 }
