@@ -15,10 +15,19 @@ export type KeyStoreClient = HelperClient<typeof contract>;
 /** Fields of a statement as they are asked for: the guard is the key-store's own. */
 export type StatementFields<Type extends StatementType> = Omit<Statement<Type>, 'guard'>;
 
+/** A statement that is linked to the one before it in the same request by a digest that the key-store fills in. */
+type Linked<Type extends StatementType, Link extends keyof StatementFields<Type> & string> = {
+  readonly type: Type;
+  readonly fields: Omit<StatementFields<Type>, Link>;
+  readonly linkedBy: Link;
+};
+
 /** One statement to sign. */
-export type ToSign = {
-  [Type in StatementType]: { readonly type: Type; readonly fields: StatementFields<Type> };
-}[StatementType];
+export type ToSign<Types extends StatementType = StatementType> =
+  | {
+      [Type in Types]: { readonly type: Type; readonly fields: StatementFields<Type>; readonly linkedBy?: never };
+    }[Types]
+  | Extract<Linked<'control.leased', 'envelopeDigest'> | Linked<'machine.started', 'previous'>, { type: Types }>;
 
 /** Speaks to a key-store over a connected stream. */
 export function connectKeyStore(connection: Duplex): KeyStoreClient {
@@ -39,7 +48,11 @@ export async function signStatements(
   statements: readonly ToSign[],
   { key = 'current', withinMs }: Signing,
 ): Promise<readonly Signed[]> {
-  const asked = statements.map(({ type, fields }) => ({ type, fields: { ...fields } }));
+  const asked = statements.map(({ type, fields, linkedBy }) => ({
+    type,
+    fields: { ...fields },
+    ...(linkedBy === undefined ? {} : { linkedBy }),
+  }));
   const { signed } = await keyStore.request('keystore.sign', { key, statements: asked }, { withinMs });
   if (signed.length !== asked.length) {
     throw new HelperViolation(`key-store signed ${signed.length} statements, asked were ${asked.length}`);

@@ -2,8 +2,8 @@
  * The machine's receipts: each is signed by key-store, links to the one before it, and stands in the ledger before the step
  * that it permits. leased (signed by the control plane) -> accepted -> started -> result, or refused in place of what follows.
  */
-import { signStatement } from '../actors/key-store.ts';
-import type { KeyStoreClient } from '../actors/key-store.ts';
+import { signStatements } from '../actors/key-store.ts';
+import type { KeyStoreClient, ToSign } from '../actors/key-store.ts';
 import { HelperGone } from '../actors/helper-client.ts';
 import type { ControlChannel } from '../actors/control-plane.ts';
 import type { CommandId, ExecutorId } from '../helpers/protocol/ids.ts';
@@ -19,6 +19,8 @@ import { AnswerUnproved } from './session.ts';
 
 const SIGN_MS = 5000;
 const DELIVER_MS = 15_000;
+/** How long a `started` that was signed with its `accepted` states the time of the start well enough, in ms. */
+const PREPARED_MS = 250;
 
 /** What making and sending receipts needs. */
 export interface ReceiptParts {
@@ -33,6 +35,8 @@ export interface ReceiptParts {
 /** Receipts of one daemon. */
 export class Receipts {
   readonly #parts: ReceiptParts;
+  /** Receipts of a start that may come at once, signed with the acceptance and in no record yet: nothing is permitted by them. */
+  readonly #prepared = new Map<CommandId, { readonly signed: Signed; readonly at: number }>();
 
   constructor(parts: ReceiptParts) {
     this.#parts = parts;
@@ -40,31 +44,49 @@ export class Receipts {
 
   /** Records `accepted`: durable when it resolves. */
   async accept(facts: CommandFacts): Promise<void> {
-    const receipt = await this.#sign('machine.accepted', facts, {});
+    const at = this.#now();
+    const [receipt, started] = await this.#sign(
+      { type: 'machine.accepted', fields: this.#fields(facts, at) },
+      { type: 'machine.started', fields: this.#unlinked(facts, at), linkedBy: 'previous' },
+    );
+    this.#prepared.set(facts.command, { signed: started, at });
     await this.#parts.ledger().append({ kind: 'accepted', at: this.#now(), facts, receipt });
   }
 
   /** Records `started`: durable when it resolves. */
   async start(facts: CommandFacts): Promise<void> {
-    const receipt = await this.#sign('machine.started', facts, {});
+    const at = this.#now();
+    const prepared = this.#takePrepared(facts.command);
+    const receipt =
+      prepared && at - prepared.at <= PREPARED_MS
+        ? prepared.signed
+        : (await this.#sign({ type: 'machine.started', fields: this.#fields(facts, at) }))[0];
     await this.#parts.ledger().append({ kind: 'started', at: this.#now(), command: facts.command, receipt });
   }
 
   /** Records how a started command ended. */
   async end(facts: CommandFacts, ended: Ended & { outcome: Outcome; resultDigest: Uint8Array }): Promise<void> {
     const { count, head } = this.#parts.ledger().standing;
-    const signed = await this.#sign('machine.result', facts, {
-      outcome: ended.outcome,
-      resultDigest: ended.resultDigest,
-      ledgerCount: count,
-      ledgerHead: head,
+    const [signed] = await this.#sign({
+      type: 'machine.result',
+      fields: {
+        ...this.#fields(facts, this.#now()),
+        outcome: ended.outcome,
+        resultDigest: ended.resultDigest,
+        ledgerCount: count,
+        ledgerHead: head,
+      },
     });
     await this.#appendEnded(facts, ended, { type: 'machine.result', signed });
   }
 
   /** Records that a command will not run, or that its refused result is replaced; `code` says which check or why. */
   async refuse(facts: CommandFacts, ended: Ended & { code: string }): Promise<void> {
-    const signed = await this.#sign('machine.refused', facts, { code: ended.code });
+    this.#takePrepared(facts.command);
+    const [signed] = await this.#sign({
+      type: 'machine.refused',
+      fields: { ...this.#fields(facts, this.#now()), code: ended.code },
+    });
     const known = this.#parts.ledger().memory.commands.get(facts.command);
     if (known && known.phase !== 'reserved') {
       await this.#appendEnded(facts, ended, { type: 'machine.refused', signed });
@@ -136,19 +158,30 @@ export class Receipts {
     return this.#parts.clock().now();
   }
 
-  async #sign(type: TypedReceipt['type'], facts: CommandFacts, rest: Record<string, unknown>): Promise<Signed> {
-    const fields = {
-      at: this.#now(),
-      executor: this.#parts.executor,
-      command: facts.command,
-      epoch: facts.epoch,
-      envelopeDigest: facts.envelopeDigest,
-      previous: this.#previous(facts),
-      ...rest,
+  #takePrepared(command: CommandId): { readonly signed: Signed; readonly at: number } | undefined {
+    const prepared = this.#prepared.get(command);
+    this.#prepared.delete(command);
+    return prepared;
+  }
+
+  /** What every receipt of a command states but its place in the chain. */
+  #unlinked({ command, epoch, envelopeDigest }: CommandFacts, at: number) {
+    return { at, executor: this.#parts.executor, command, epoch, envelopeDigest };
+  }
+
+  #fields(facts: CommandFacts, at: number) {
+    return { ...this.#unlinked(facts, at), previous: this.#previous(facts) };
+  }
+
+  /** One signature for each statement, in one request. */
+  async #sign<const Asked extends readonly ToSign<TypedReceipt['type']>[]>(
+    ...statements: Asked
+  ): Promise<{ readonly [Index in keyof Asked]: Signed }> {
+    const sign = async () => {
+      const signed = await signStatements(await this.#parts.signer(), statements, { withinMs: SIGN_MS });
+      // signStatements gives one for one.
+      return signed as { readonly [Index in keyof Asked]: Signed };
     };
-    // Fields of the three receipts differ in `rest` alone; key-store checks them against the type's own schema.
-    const sign = async (): Promise<Signed> =>
-      signStatement(await this.#parts.signer(), type, fields as never, { withinMs: SIGN_MS });
     try {
       return await sign();
     } catch (error) {

@@ -1,15 +1,14 @@
 import type { Logger } from 'pino';
-import type { ControlStatementType, Statement } from '../helpers/protocol/statements.ts';
+import type { ToSign } from '../actors/key-store.ts';
+import type { ControlStatementType } from '../helpers/protocol/statements.ts';
 import type { Signed } from '../helpers/protocol/signed.ts';
 import type { Secrets } from './secrets.ts';
 import type { Settings } from './config.ts';
 import type { Store } from './store/store.ts';
 import type { Wake } from './wake.ts';
 
-/** One statement for the command key to sign: fields of its type without the guard, which is the key's own. */
-export type StatementToSign = {
-  [Type in ControlStatementType]: { readonly type: Type; readonly fields: Omit<Statement<Type>, 'guard'> };
-}[ControlStatementType];
+/** One statement for the command key to sign. */
+export type StatementToSign = ToSign<ControlStatementType>;
 
 /** The control plane's command key: its private half lives in another process. */
 export interface CommandKey {

@@ -14,7 +14,7 @@ import { signedSchema } from '../protocol/signed.ts';
 import { controlStatements, machineStatements } from '../protocol/statements.ts';
 
 /** Raised by any change of a union below. */
-export const KEY_STORE_PROTOCOL_VERSION = 1;
+export const KEY_STORE_PROTOCOL_VERSION = 2;
 
 export const keyPurposeSchema = z.enum(['machine', 'control-plane']);
 export type KeyPurpose = z.infer<typeof keyPurposeSchema>;
@@ -23,6 +23,8 @@ export type KeyPurpose = z.infer<typeof keyPurposeSchema>;
 const toSign = z.strictObject({
   type: z.enum([...keysOf(machineStatements), ...keysOf(controlStatements)]),
   fields: z.record(z.string().max(64), z.unknown()),
+  /** Field that the key-store fills with the digest of the statement before it in the same request; refused in the first one. */
+  linkedBy: z.enum(['envelopeDigest', 'previous']).optional(),
 });
 
 function keysOf<Table extends object>(table: Table): (keyof Table & string)[] {

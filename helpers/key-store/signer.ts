@@ -6,7 +6,7 @@
  * key must name this store's (test/helpers/key-store/handlers.test.ts).
  */
 import { encode } from '../protocol/codec.ts';
-import { signPayload } from '../protocol/signed.ts';
+import { signPayload, statementDigest } from '../protocol/signed.ts';
 import type { Signed } from '../protocol/signed.ts';
 import { controlStatements, machineStatements, statements } from '../protocol/statements.ts';
 import type { StatementType } from '../protocol/statements.ts';
@@ -89,15 +89,34 @@ function checkOwnFact(fields: Readonly<Record<string, unknown>>, name: string, o
 }
 
 function build(store: Store, asked: readonly ToSign[]): (readonly [StatementType, Buffer])[] {
+  if (asked[0]?.linkedBy !== undefined) {
+    throw new KeyStoreRefused(
+      'STATEMENT_INVALID',
+      'the first statement of a request has none before it to be linked to',
+    );
+  }
   // Shapes before guards, so that malformed fields use up none.
-  const shaped = asked.map(({ type, fields }) => [type, shapedFields(type, fields)] as const);
+  const shaped = asked.map((statement) => [statement, shapedFields(statement)] as const);
   const first = takeGuards(store, asked.length);
-  return shaped.map(([type, fields], index) => [type, encode({ ...fields, guard: first + index })]);
+  const built: (readonly [StatementType, Buffer])[] = [];
+  for (const [{ type, linkedBy }, fields] of shaped) {
+    const before = built.at(-1);
+    const link = linkedBy && before ? { [linkedBy]: statementDigest(...before) } : {};
+    built.push([type, encode({ ...fields, ...link, guard: first + built.length })]);
+  }
+  return built;
 }
 
-function shapedFields(type: StatementType, fields: Readonly<Record<string, unknown>>): object {
+/** Stands where a digest will stand while the other fields are checked. */
+const UNLINKED = new Uint8Array(32);
+
+function shapedFields({ type, fields, linkedBy }: ToSign): object {
   if ('guard' in fields) throw new KeyStoreRefused('STATEMENT_INVALID', 'the guard is the key-store’s own');
-  const shaped = statements[type].safeParse({ ...fields, guard: 0 });
+  if (linkedBy !== undefined && linkedBy in fields) {
+    throw new KeyStoreRefused('STATEMENT_INVALID', `${linkedBy} is the key-store’s own where it links two statements`);
+  }
+  const link = linkedBy === undefined ? {} : { [linkedBy]: UNLINKED };
+  const shaped = statements[type].safeParse({ ...fields, ...link, guard: 0 });
   if (shaped.success) return shaped.data;
   const where = shaped.error.issues[0]?.path.join('.') ?? '';
   throw new KeyStoreRefused('STATEMENT_INVALID', `${type} has a wrong field: ${where === '' ? 'unknown' : where}`);

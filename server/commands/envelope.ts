@@ -9,7 +9,7 @@ import { commandTimes, EARLY_MS } from './rules.ts';
 import type { LeaseFacts } from './rules.ts';
 import type { CommandRow } from './store.ts';
 
-/** Statements that the key process signs in one request. */
+/** Statements that the key process signs in one request; even, since an envelope and its lease are signed together. */
 const SIGN_LIMIT = 16;
 
 /** A command with what its envelope says beside the facts of the moment. */
@@ -32,8 +32,8 @@ export interface SignedLease {
   readonly leasedDigest: Buffer;
 }
 
-/** Signs statements of one type in order, however many. */
-export async function signAll(key: CommandKey, statements: readonly StatementToSign[]): Promise<Signed[]> {
+/** Signs statements in order, however many. */
+async function signAll(key: CommandKey, statements: readonly StatementToSign[]): Promise<Signed[]> {
   const signed: Signed[] = [];
   for (let at = 0; at < statements.length; at += SIGN_LIMIT) {
     signed.push(...(await key.sign(statements.slice(at, at + SIGN_LIMIT))));
@@ -51,33 +51,26 @@ export async function signLeases(
   facts: LeaseFacts,
   at: number,
 ): Promise<SignedLease[]> {
-  const envelopes = await signAll(
+  const signed = await signAll(
     key,
-    commands.map((command) => ({ type: 'control.command', fields: envelopeFields(command, facts, at) }) as const),
-  );
-  const digests = envelopes.map((envelope) => statementDigest('control.command', envelope.payload));
-  const leases = await signAll(
-    key,
-    commands.map(({ row }, index) => ({
-      type: 'control.leased' as const,
-      fields: {
-        at,
-        executor: row.executor,
-        command: row.id,
-        epoch: facts.epoch,
-        envelopeDigest: itemOf(digests, index),
+    commands.flatMap((command): StatementToSign[] => [
+      { type: 'control.command', fields: envelopeFields(command, facts, at) },
+      {
+        type: 'control.leased',
+        fields: { at, executor: command.row.executor, command: command.row.id, epoch: facts.epoch },
+        linkedBy: 'envelopeDigest',
       },
-    })),
+    ]),
   );
   return commands.map(({ row }, index) => {
-    const envelope = itemOf(envelopes, index);
-    const leased = itemOf(leases, index);
+    const envelope = itemOf(signed, index * 2);
+    const leased = itemOf(signed, index * 2 + 1);
     return {
       facts,
       at,
       deadline: at + operationOf(row.operation).lifetimeMs,
       envelope,
-      envelopeDigest: itemOf(digests, index),
+      envelopeDigest: statementDigest('control.command', envelope.payload),
       leased,
       leasedDigest: statementDigest('control.leased', leased.payload),
     };

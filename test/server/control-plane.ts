@@ -13,7 +13,7 @@ import { pino } from 'pino';
 import { canonicalBytes } from '../../helpers/protocol/descriptor.ts';
 import type { Descriptor } from '../../helpers/protocol/descriptor.ts';
 import type { AgentId, ExecutorId } from '../../helpers/protocol/ids.ts';
-import { sha256, signPayload } from '../../helpers/protocol/signed.ts';
+import { sha256, signPayload, statementDigest } from '../../helpers/protocol/signed.ts';
 import { encodeStatement } from '../../helpers/protocol/statements.ts';
 import type { Statement, StatementType } from '../../helpers/protocol/statements.ts';
 import { createAgent, issueToken } from '../../server/accounts/agents.ts';
@@ -65,11 +65,15 @@ export function localKey(): CommandKey & { readonly privateKey: KeyObject; asked
     asked: 0,
     async sign(statements) {
       this.asked += 1;
-      return statements.map(({ type, fields }) => {
+      let before: Buffer | undefined;
+      return statements.map(({ type, fields, linkedBy }) => {
         guard += 1;
+        const link = linkedBy && before ? { [linkedBy]: before } : {};
         // encodeStatement parses guard and fields with the schema of `type`.
-        const statement = { ...fields, guard } as unknown as Statement<StatementType>;
-        return signPayload(privateKey, type, encodeStatement<StatementType>(type, statement));
+        const statement = { ...fields, ...link, guard } as unknown as Statement<StatementType>;
+        const signed = signPayload(privateKey, type, encodeStatement<StatementType>(type, statement));
+        before = statementDigest(type, signed.payload);
+        return signed;
       });
     },
   };
