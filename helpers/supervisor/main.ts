@@ -151,14 +151,18 @@ class Supervisor {
     this.#running.delete(keyOf(row, slot));
     fs.rmSync(`/proc/self/fd/${this.#channels.state.audit}/${started.pid}.json`, { force: true });
     if (row === 'daemon') return;
-    const meaning = running.isWanted ? meaningOf(exit) : 'asked for';
+    const seen = meaningOf(exit);
+    // THREAT: a taken-over row that breaks the rules while it is being ended: a violation is one whoever asked for the ending
+    const meaning = running.isWanted || isViolation(seen) ? seen : 'asked for';
+    // the daemon, which takes note of it, may be gone by now: then the exit of this process says it
+    if (this.#isEnding && isViolation(meaning)) process.exitCode = EXIT.violation;
     const isFailure = meaning !== 'asked for' && !isViolation(meaning) && TABLE[row].lifetime === 'long-lived';
     const after = isFailure ? this.#failed(row, ranMs) : undefined;
     const waitMs = after?.waitMs;
     const next = after === undefined ? 'ended' : waitMs === undefined ? 'down' : 'restarting';
     const code = exit.by === 'code' ? exit.code : undefined;
     const signal = exit.by === 'signal' ? exit.signal : undefined;
-    if (!this.#isEnding) log(`${row} ended: ${meaning} (${code ?? signal}), ${next}`);
+    if (!this.#isEnding || isViolation(meaning)) log(`${row} ended: ${meaning} (${code ?? signal}), ${next}`);
     this.#tell({
       report: 'ended',
       row,

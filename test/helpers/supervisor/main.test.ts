@@ -149,6 +149,29 @@ describe('the supervisor', () => {
     assert.equal(violation.report === 'ended' && violation.next, 'ended');
   });
 
+  it('a violation stays one while the row is being ended: it is told, and a daemon that is gone is no excuse', async () => {
+    tree.send('to link when ended exit 64');
+    await tree.heard('link', 'ready');
+    tree.send('to workspace when-ended perf_event_open');
+    await tree.heard('workspace', 'ready');
+    tree.order('end', 'workspace', 0);
+    const called = await tree.reported('workspace ended', ended('workspace'));
+    assert.deepEqual(called.report === 'ended' && [called.meaning, called.signal, called.next], [
+      'policy violation',
+      'SIGSYS',
+      'ended',
+    ]);
+    assert.equal(await tree.stop(), 64);
+    assert.match(tree.log, /link ended: protocol violation \(64\), ended/);
+  });
+
+  it('an ending that was ordered and is no violation was asked for', async () => {
+    tree.order('end', 'link', 0);
+    const report = await tree.reported('link ended', ended('link'));
+    assert.deepEqual(report.report === 'ended' && [report.meaning, report.next], ['asked for', 'ended']);
+    assert.equal(await tree.stop(), 0);
+  });
+
   it('an order for the supervisor, the daemon, a row with a slot it has not, or a missing draft is refused with its reason', async () => {
     const cases = [
       [tree.order('start', 'supervisor', 0), 'row may not be ordered'],
