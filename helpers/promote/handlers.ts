@@ -113,18 +113,20 @@ export class PromoteHandlers {
     } catch (error) {
       if (error instanceof Stopped) return { outcome: 'refused', code: error.code, ...named(error.path) };
       this.#log(causeOf('promotion', error));
-      if (error instanceof MarkDamaged || error instanceof UntrustedFile) {
-        return { outcome: 'refused', code: 'PROMOTION_JOURNAL_INVALID' };
+      // Committed or not, nobody here can say: this process ends without an answer, and a recovery gives it.
+      if (error instanceof CommitUncertain) throw error;
+      if (error instanceof MarkDamaged || needsPerson(error)) {
+        return { outcome: 'refused', code: this.#codeOfBreak(error) };
       }
-      if (error instanceof CommitUncertain) return { outcome: 'refused', code: 'PROMOTION_RECOVERY_REQUIRED' };
-      if (needsPerson(error)) return { outcome: 'refused', code: this.#codeOfBreak() };
       throw error;
     }
   }
 
-  /** What broke before a journal was begun has changed nothing. */
-  #codeOfBreak(): 'PROMOTION_IO_FAILURE' | 'PROMOTION_RECOVERY_REQUIRED' {
-    return this.#isSettled() ? 'PROMOTION_IO_FAILURE' : 'PROMOTION_RECOVERY_REQUIRED';
+  /** What broke and left no journal has changed nothing; where one is left, the recovery has the word. */
+  #codeOfBreak(error: unknown): 'PROMOTION_IO_FAILURE' | 'PROMOTION_JOURNAL_INVALID' | 'PROMOTION_RECOVERY_REQUIRED' {
+    if (!this.#isSettled()) return 'PROMOTION_RECOVERY_REQUIRED';
+    const isUnbelieved = error instanceof MarkDamaged || error instanceof UntrustedFile;
+    return isUnbelieved ? 'PROMOTION_JOURNAL_INVALID' : 'PROMOTION_IO_FAILURE';
   }
 
   #isSettled(): boolean {

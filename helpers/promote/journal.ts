@@ -58,7 +58,7 @@ export function journalName(state: JournalState): string {
   return `journal.${state}`;
 }
 
-/** The rename of the commit was made and may not be on the disk: from here neither way may be gone (INVARIANT 7). */
+/** The rename of the commit was made and may not be on the disk: this process goes neither way (INVARIANT 7) and answers nothing; the next recovery reads what the name says. */
 export class CommitUncertain extends Error {
   override readonly name = 'CommitUncertain';
 }
