@@ -43,7 +43,8 @@ export class PromoteHandlers {
   readonly #log: (sentence: string) => void;
   #isCancelled = false;
   #running: Promise<unknown> = Promise.resolve();
-  #locks: readonly number[] = [];
+  #ownLock: number | undefined;
+  #rootLock: number | undefined;
 
   constructor(
     given: Given,
@@ -57,10 +58,18 @@ export class PromoteHandlers {
     this.#tell = tell;
   }
 
-  /** Takes the locks and settles what is there. Throws PromoteRefused BUSY where another promotion works on this root. */
+  /**
+   * Takes the locks and settles what is there. Throws PromoteRefused BUSY where another process of this executor works, or where
+   * something must be settled in a root that somebody else holds.
+   */
   recover(): PromoteReply<'promote.recover'> {
     try {
-      this.#lock();
+      this.#lockOwn();
+      if (!this.#lockRoot()) {
+        // Without a journal nothing of the root is touched: whoever holds its lock keeps no daemon from starting.
+        if (!this.#isSettled()) throw rootBusy();
+        return { outcome: 'nothing-to-do', conflicts: [] };
+      }
     } catch (error) {
       if (!needsPerson(error)) throw error;
       this.#log(causeOf('recovery', error));
@@ -71,7 +80,8 @@ export class PromoteHandlers {
 
   /** Does what a person decided about a journal that recovery left. */
   repair({ choice }: PromoteBody<'promote.repair'>): PromoteReply<'promote.repair'> {
-    if (this.#locks.length === 0) throw unsettled();
+    if (this.#ownLock === undefined) throw unsettled();
+    if (!this.#lockRoot()) throw rootBusy();
     try {
       return repair(this.#given, choice);
     } catch (error) {
@@ -99,12 +109,13 @@ export class PromoteHandlers {
   async end(): Promise<void> {
     this.#isCancelled = true;
     await this.#running;
-    for (const descriptor of this.#locks) closeSync(descriptor);
-    this.#locks = [];
+    for (const descriptor of [this.#ownLock, this.#rootLock]) if (descriptor !== undefined) closeSync(descriptor);
+    this.#ownLock = this.#rootLock = undefined;
   }
 
   async #apply(body: PromoteBody<'promote.apply'>): Promise<PromoteReply<'promote.apply'>> {
-    if (this.#locks.length === 0 || !this.#isSettled()) throw unsettled();
+    if (this.#ownLock === undefined || !this.#isSettled()) throw unsettled();
+    if (!this.#lockRoot()) throw rootBusy();
     const pin = this.#pin();
     try {
       const approved = approve(this.#given, this.#bootId, body, pin);
@@ -172,21 +183,30 @@ export class PromoteHandlers {
     };
   }
 
-  /**
-   * One promotion at a time, of this executor (its own folder) and of this root (another executor may have it too). The root
-   * is opened anew: a lock belongs to an open file, and the inherited one is shared with whoever passed it.
-   */
-  #lock(): void {
-    if (this.#locks.length > 0) return;
-    const { own, root } = this.#given;
-    const flags = constants.O_RDONLY | constants.O_DIRECTORY;
-    const locks = [lockFile(own), openat2(root, Buffer.from('.'), { flags, resolve: RESOLVE_STRICT })];
-    if (!locks.every((descriptor) => tryLock(descriptor))) {
-      for (const descriptor of locks) closeSync(descriptor);
-      throw new PromoteRefused('BUSY', 'another promotion works on this workspace; it must end first');
-    }
-    this.#locks = locks;
+  /** One process at a time in the folder of this executor, which nobody else can open. */
+  #lockOwn(): void {
+    this.#ownLock ??= locked(lockFile(this.#given.own));
+    if (this.#ownLock === undefined)
+      throw new PromoteRefused('BUSY', 'another promotion of this machine has not ended');
   }
+
+  /**
+   * One promotion at a time in this root, which another executor may have too. The root is opened anew: a lock belongs to an open
+   * file, and the inherited one is shared with whoever passed it. Whoever may open the root can hold this lock (SECURITY.md), so it
+   * is needed only where the root is touched.
+   */
+  #lockRoot(): boolean {
+    const flags = constants.O_RDONLY | constants.O_DIRECTORY;
+    this.#rootLock ??= locked(openat2(this.#given.root, Buffer.from('.'), { flags, resolve: RESOLVE_STRICT }));
+    return this.#rootLock !== undefined;
+  }
+}
+
+/** The descriptor with its lock, or undefined where somebody else has it. */
+function locked(descriptor: number): number | undefined {
+  if (tryLock(descriptor)) return descriptor;
+  closeSync(descriptor);
+  return undefined;
 }
 
 function messageOf(error: unknown): string {
@@ -195,6 +215,10 @@ function messageOf(error: unknown): string {
 
 function unsettled(): PromoteRefused {
   return new PromoteRefused('RECOVERY_REQUIRED', 'an earlier promotion is not settled; run `nessie-executor repair`');
+}
+
+function rootBusy(): PromoteRefused {
+  return new PromoteRefused('BUSY', 'another promotion works on this folder, or a program holds a lock on it');
 }
 
 function lockFile(own: number): number {

@@ -7,6 +7,7 @@ import path from 'node:path';
 import { HelperGone, HelperRefused } from '../../../actors/helper-client.ts';
 import { contentName } from '../../../helpers/files/draft.ts';
 import type { PromoteReply } from '../../../helpers/promote/protocol.ts';
+import { tryLock } from '../../../helpers/runtime/native-locks.ts';
 import { asking, PromotionScene } from '../../fakes/promotion-scene.ts';
 import type { Wanted } from '../../fakes/promotion-scene.ts';
 import { installRows } from '../../fakes/real-row.ts';
@@ -346,10 +347,27 @@ describe('a promotion is refused, with nothing changed', function () {
     Object.assign(scene, { own: path.join(scene.folder, 'other-own') });
     fs.mkdirSync(scene.own, { mode: 0o700 });
     scene.give(scene.own);
-    await assert.rejects(scene.recover(installation), isBusy);
-    Object.assign(scene, { own });
+    const approval = scene.approve();
+    const before = scene.listing();
+    await assert.rejects(scene.apply(installation, { approval }), isBusy);
+    assert.deepEqual(scene.listing(), before);
     process.kill(first.pid, 'SIGKILL');
     await first.exited;
+    const reply = await scene.apply(installation, { approval });
+    assert.equal(codeOf(reply), 'promoted', 'a refusal for want of the lock uses no approval up');
+    Object.assign(scene, { own });
     assert.equal((await scene.recover(installation)).outcome, 'nothing-to-do');
+  });
+
+  it('a lock that a stranger holds on the root keeps promotions from it, and only what must be settled there waits for it', async () => {
+    const stranger = fs.openSync(scene.root, 'r');
+    assert.ok(tryLock(stranger));
+    assert.equal((await scene.recover(installation)).outcome, 'nothing-to-do');
+    await assert.rejects(scene.apply(installation), isBusy);
+    fs.writeFileSync(path.join(scene.own, 'journal.prepared'), 'damaged', { mode: 0o600 });
+    scene.give(path.join(scene.own, 'journal.prepared'));
+    await assert.rejects(scene.recover(installation), isBusy);
+    fs.closeSync(stranger);
+    assert.equal((await scene.recover(installation)).outcome, 'needs-attention');
   });
 });
