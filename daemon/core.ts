@@ -3,7 +3,6 @@
  * machines meet actors.
  */
 import type { Duplex } from 'node:stream';
-import type { Low } from 'lowdb';
 import { connectKeyStore } from '../actors/key-store.ts';
 import type { KeyStoreClient } from '../actors/key-store.ts';
 import { connectLink } from '../actors/link.ts';
@@ -22,8 +21,7 @@ import { LedgerDamaged } from './ledger/segment.ts';
 import { Peer } from './peers.ts';
 import { Promotions } from './promotions.ts';
 import { Receipts } from './receipts.ts';
-import { openRecords } from './records.ts';
-import type { Records } from './records.ts';
+import { DaemonRecords } from './records.ts';
 import { Results } from './results.ts';
 import { commitRotation } from './rotate.ts';
 import { Rows } from './rows.ts';
@@ -61,7 +59,7 @@ export interface CoreEvents {
 
 /** Everything of one daemon but its machine. */
 export class Core {
-  readonly records: Low<Records>;
+  readonly records: DaemonRecords;
   readonly standing: Standing;
   readonly link: Peer<LinkClient>;
   readonly keyStore: Peer<KeyStoreClient>;
@@ -74,7 +72,7 @@ export class Core {
   #clock = new ControlClock(systemTime, 0);
   #sessions: Sessions | undefined;
 
-  private constructor(folder: string, records: Low<Records>, supervisor: Duplex, events: CoreEvents) {
+  private constructor(folder: string, records: DaemonRecords, supervisor: Duplex, events: CoreEvents) {
     this.#folder = folder;
     this.records = records;
     this.standing = new Standing(records);
@@ -99,7 +97,7 @@ export class Core {
   /** Opens the records and listens for the helpers. Rejects with RecordsInvalid. */
   static async open(supervisor: Duplex, events: CoreEvents): Promise<Core> {
     const folder = `/proc/self/fd/${DESCRIPTORS.state}`;
-    const core = new Core(folder, await openRecords(folder), supervisor, events);
+    const core = new Core(folder, new DaemonRecords(folder), supervisor, events);
     await Promise.all([
       core.link.listen(DESCRIPTORS.link),
       core.keyStore.listen(DESCRIPTORS.keyStore),
@@ -151,7 +149,7 @@ export class Core {
       signer: () => this.keyStore.connected(SIGNER_MS),
       link: () => this.link.client,
       capabilityRevision: () => this.standing.stated?.revision ?? 1,
-      repaired: () => this.standing.repaired,
+      standing: this.standing,
       rotated: () => commitRotation(this).then(() => undefined),
       // Asked each time: the ledger is read anew after a repair, and the clock with it.
       ledger: () => this.ledger,

@@ -54,8 +54,8 @@ export function describe(policy: Policy, root: RootFacts, revision: number): Buf
   return canonicalBytes(descriptor);
 }
 
-/** The revision that says what this machine is now: the newest stated one where it still does, a new one otherwise. */
-export async function ensureStated(standing: Standing, policy: Policy, root: RootFacts): Promise<StatedRevision> {
+/** The revision that says what this machine is now: the newest stated one where it still does, a new one otherwise. Throws RecordsUnwritable. */
+export function ensureStated(standing: Standing, policy: Policy, root: RootFacts): StatedRevision {
   const { stated } = standing;
   const rootIdentity = Buffer.from(root.rootIdentity).toString('hex');
   if (

@@ -18,6 +18,7 @@ import type { CommandFacts } from './ledger/records.ts';
 import { runLanes } from './lanes.ts';
 import { provideDaemon } from './provide.ts';
 import type { Receipts } from './receipts.ts';
+import { RecordsUnwritable } from './records.ts';
 import { Scheduler } from './scheduler.ts';
 import type { Sessions } from './session.ts';
 
@@ -44,6 +45,8 @@ export class Executor {
   readonly #scheduler: Scheduler;
   readonly #free = new Set<() => void>();
   #lastReason = '';
+  /** A revision could not be recorded, so an older one is stated. */
+  #statesOld = false;
   heard: Heard = { standing: 'unknown', at: null };
 
   /** `note` takes what a person may want to read in the log. */
@@ -127,8 +130,9 @@ export class Executor {
   /** Root and policy are looked at before each handshake; where they cannot be, the machine connects and says what it last stated. */
   async #prepare(): Promise<void> {
     const root = await this.#core.root().catch(() => undefined);
-    const { policy } = this.#core.standing;
-    if (root && policy) await ensureStated(this.#core.standing, policy, root);
+    const { standing } = this.#core;
+    const { policy } = standing;
+    if (root && policy) this.#statesOld = !this.#recorded(() => void ensureStated(standing, policy, root));
   }
 
   /** Says why no connection comes about, once for each reason. */
@@ -142,8 +146,6 @@ export class Executor {
     this.#lastReason = '';
     const { channel } = this.#sessions;
     if (!channel) return;
-    // The session's answer came, so the control plane knows of the repair.
-    this.#written(this.#core.standing.recordRepaired(false));
     void this.#submit().catch((error: unknown) => channel.end('descriptor was not taken', error));
     const lanes = runLanes(
       {
@@ -164,9 +166,16 @@ export class Executor {
     });
   }
 
-  /** A record of the pairing that cannot be written is told; it is written again when the control plane says the same again. */
-  #written(writing: Promise<void>): void {
-    writing.catch(() => this.#note('RECORDS_UNWRITABLE', 'the state folder cannot be written; make room'));
+  /** A change of the records that cannot be written is none, and is told; it is tried again when the control plane is heard next. */
+  #recorded(change: () => void): boolean {
+    try {
+      change();
+      return true;
+    } catch (error) {
+      if (!(error instanceof RecordsUnwritable)) throw error;
+      this.#note(error.code, error.message);
+      return false;
+    }
   }
 
   async #submit(): Promise<void> {
@@ -186,7 +195,11 @@ export class Executor {
 
   #hear(answer: Statement<'control.answer'>): void {
     this.heard = { standing: answer.standing, at: Date.now() };
-    this.#written(this.#core.standing.confirm(answer.confirmedRevision, answer.confirmedPolicyDigest));
+    this.#recorded(() => this.#core.standing.confirm(answer.confirmedRevision, answer.confirmedPolicyDigest));
+    if (this.#statesOld)
+      void this.policyChanged().catch((error: unknown) =>
+        this.#sessions.channel?.end('descriptor was not taken', error),
+      );
     for (const commandId of answer.cancel) this.actor.send({ type: 'control.cancel', commandId });
     if (answer.standing === 'revoked') this.actor.send({ type: 'control.revoked' });
     else if (answer.standing === 'fenced' || answer.epoch !== this.#sessions.channel?.epoch)

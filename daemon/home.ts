@@ -79,20 +79,17 @@ export class Home {
 
   /** The owner's word about the command key of an enrolled machine: it works from then on, or the pairing is dropped. */
   async #accept(answer: 'confirm' | 'reject', claimDigest: string): Promise<PairingState> {
-    const { data } = this.#core.records;
-    if (!data.paired || claimDigestOf(data.paired.claim).toString('hex') !== claimDigest) {
+    const { paired } = this.#core.records.data;
+    if (!paired || claimDigestOf(paired.claim).toString('hex') !== claimDigest) {
       throw new OwnerRefused('CLAIM_CHANGED', 'The pairing is not the one that you saw; look at it again.');
     }
-    if (answer === 'reject' && !data.paired.accepted) {
-      data.paired = null;
-      data.revisions = [];
-      await this.#core.records.write();
+    if (answer === 'reject' && !paired.accepted) {
+      this.#core.records.change({ paired: null, revisions: [] });
       await this.#core.keyStore.client.request('keystore.erase', {}, { withinMs: ASK_MS });
       return { state: 'none' };
     }
-    if (!data.paired.accepted) {
-      data.paired = { ...data.paired, accepted: true };
-      await this.#core.records.write();
+    if (!paired.accepted) {
+      this.#core.records.change({ paired: { ...paired, accepted: true } });
       this.#work();
     }
     return this.#pairedState();

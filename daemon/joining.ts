@@ -3,7 +3,6 @@
  * are on disk before the first packet and are what is sent, and sent again.
  */
 import { randomBytes } from 'node:crypto';
-import type { Low } from 'lowdb';
 import { fromPromise } from 'xstate';
 import type * as z from 'zod';
 import { joiningMachine } from '../machines/pairing/joining.ts';
@@ -31,7 +30,7 @@ import type { Claim } from '../helpers/protocol/statements.ts';
 import { pairingCalls } from '../server/protocol.ts';
 import type { Paired, PairingCallAnswer } from '../server/protocol.ts';
 import { claimDigestOf, codeOf, offerOf, refusalCode, shown } from './claims.ts';
-import type { JoiningRecord, Records, StatedRevision } from './records.ts';
+import type { DaemonRecords, JoiningRecord, StatedRevision } from './records.ts';
 
 const ANSWER_MS = 15_000;
 const SIGN_MS = 5000;
@@ -50,7 +49,7 @@ export type JoiningWish =
 
 /** What a joining needs and what it changes. */
 export interface JoiningParts {
-  readonly records: Low<Records>;
+  readonly records: DaemonRecords;
   readonly keyStore: () => KeyStoreClient;
   readonly link: () => LinkClient;
   /** The first revision, stated before it is sent. */
@@ -155,8 +154,7 @@ export class Joining {
 
   async #persist(): Promise<PersistRequest['output']> {
     if (!this.#prepared) throw new RangeError('no request was prepared');
-    this.#parts.records.data.joining = this.#prepared;
-    await this.#parts.records.write();
+    this.#parts.records.change({ joining: this.#prepared });
     return { durable: true };
   }
 
@@ -166,14 +164,14 @@ export class Joining {
       const call = record.flow === 'enrolment' ? 'enrol' : 'start';
       const answer = await this.#call(call, Buffer.from(record.body, 'base64'));
       const commandKey = admitKey(answer.commandKey);
-      record.offer = {
+      const offer = {
         pairing: answer.pairing,
         code: 'code' in answer ? answer.code : null,
         commandKey: Buffer.from(commandKey.bytes).toString('hex'),
         expiresAt: answer.expiresAt,
       };
-      await this.#parts.records.write();
-      return offerOf(record.offer, commandKey.fingerprint);
+      this.#change(record, { offer });
+      return offerOf(offer, commandKey.fingerprint);
     });
   }
 
@@ -201,8 +199,7 @@ export class Joining {
       });
       const record = this.#record();
       // On disk before it is sent: an answer that says "paired" is believed for exactly this claim.
-      record.confirmedClaim = claimDigest;
-      await this.#parts.records.write();
+      this.#change(record, { confirmedClaim: claimDigest });
       const { replaces } = record;
       if (replaces === null) return this.#standing(await this.#call('confirm', encode({ confirm })));
       const { current, next } = await this.#signReplacement(pairingIdSchema.parse(pairingId), replaces);
@@ -268,7 +265,7 @@ export class Joining {
     const record = this.#record();
     if (!this.#paired) throw new RangeError('nothing was confirmed');
     const { executor, commandKey, claim } = this.#paired;
-    this.#parts.records.data.paired = {
+    const paired = {
       executor,
       fingerprint: record.fingerprint,
       commandKey: Buffer.from(commandKey).toString('hex'),
@@ -278,18 +275,16 @@ export class Joining {
       // In the code flow the owner answered the claim with both fingerprints before them; an enrolled machine asks its owner yet.
       accepted: record.flow === 'code',
     };
-    await this.#parts.records.write();
+    this.#parts.records.change({ paired });
     // A crash before this leaves two keys: the first session that the new one proves ends the old one.
     if (record.replaces !== null) await this.#parts.commitKey();
     return { durable: true };
   }
 
   async #drop({ keepKey }: DropRequest['input']): Promise<DropRequest['output']> {
-    const { data } = this.#parts.records;
-    const isFirst = (data.joining?.replaces ?? this.#parts.replaces) === null;
-    data.joining = null;
-    if (!keepKey && isFirst) data.revisions = [];
-    await this.#parts.records.write();
+    const { records } = this.#parts;
+    const isFirst = (records.data.joining?.replaces ?? this.#parts.replaces) === null;
+    records.change({ joining: null, ...(keepKey || !isFirst ? {} : { revisions: [] }) });
     if (!keepKey)
       await this.#parts
         .keyStore()
@@ -313,6 +308,13 @@ export class Joining {
     const record = this.#parts.records.data.joining;
     if (!record) throw new RangeError('no request is on disk');
     return record;
+  }
+
+  /** Changes the request on disk. Throws RangeError where it was dropped meanwhile, and RecordsUnwritable. */
+  #change(record: JoiningRecord, fields: Pick<Partial<JoiningRecord>, 'offer' | 'confirmedClaim'>): void {
+    const { records } = this.#parts;
+    if (records.data.joining?.requestId !== record.requestId) throw new RangeError('the request is no longer on disk');
+    records.change({ joining: { ...records.data.joining, ...fields } });
   }
 
   #standing(answer: PairingCallAnswer<'poll' | 'confirm'>): PairingStanding {

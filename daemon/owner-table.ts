@@ -149,17 +149,13 @@ async function repair(core: Core, home: Home, journal: 'leave' | 'restore' | 'se
   if (!actor?.getSnapshot().matches('error'))
     throw new OwnerRefused('NOT_IN_ERROR', 'The daemon is not in its error state; there is nothing to repair.');
   const settled = journal === 'leave' ? [] : (await core.promotions.repair(journal)).kept.slice(0, 100);
-  await core.standing.recordRepaired(true);
+  core.standing.keepRepair();
   actor.send({ type: 'daemon.repaired' });
   return { state: stateOf(home, actor.getSnapshot().value), settled };
 }
 
 async function forget(core: Core): Promise<Record<string, never>> {
   await core.keyStore.client.request('keystore.erase', {}, { withinMs: ASK_MS });
-  core.records.data.paired = null;
-  core.records.data.joining = null;
-  core.records.data.revisions = [];
-  core.records.data.confirmedRevision = 0;
-  await core.records.write();
+  core.records.change({ paired: null, joining: null, revisions: [], confirmedRevision: 0 });
   return {};
 }

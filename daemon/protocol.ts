@@ -23,7 +23,7 @@ import { claimSchema } from '../helpers/protocol/statements.ts';
 import { differenceSchema, draftFactsSchema } from '../helpers/protocol/draft-facts.ts';
 
 /** Raised by any change of a union below. */
-export const DAEMON_PROTOCOL_VERSION = 1;
+export const DAEMON_PROTOCOL_VERSION = 2;
 
 const state = z.enum([
   'unpaired',
@@ -199,6 +199,7 @@ export const daemonRefusals = [
   'NOT_IN_ERROR',
   'REQUEST_INVALID',
   'ROTATION_REFUSED',
+  'RECORDS_UNWRITABLE',
   'BUSY',
 ] as const;
 export type DaemonRefusal = (typeof daemonRefusals)[number];

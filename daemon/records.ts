@@ -4,10 +4,11 @@
  *
  * INVARIANT 1: a write is on disk, file and folder, when it resolves; a crash leaves the old records or the new ones.
  * INVARIANT 2: records that cannot be read are set aside under another name, never overwritten.
+ * INVARIANT 3: nobody reads a change that is not on disk; where it cannot be written the records stay as they were.
  */
 import fs from 'node:fs';
-import { Low } from 'lowdb';
-import type { Adapter } from 'lowdb';
+import { LowSync } from 'lowdb';
+import type { SyncAdapter } from 'lowdb';
 import * as z from 'zod';
 import {
   counterSchema,
@@ -20,63 +21,71 @@ import { claimSchema } from '../helpers/protocol/statements.ts';
 import { policySchema } from './config.ts';
 
 /** One revision that this machine stated. */
-const revisionSchema = z.strictObject({
-  revision: z.int().min(1),
-  /** Canonical descriptor bytes, base64. */
-  descriptor: z.base64(),
-  policy: policySchema,
-  policyDigest: digestTextSchema,
-  rootIdentity: digestTextSchema,
-});
+const revisionSchema = z
+  .strictObject({
+    revision: z.int().min(1),
+    /** Canonical descriptor bytes, base64. */
+    descriptor: z.base64(),
+    policy: policySchema,
+    policyDigest: digestTextSchema,
+    rootIdentity: digestTextSchema,
+  })
+  .readonly();
 export type StatedRevision = z.infer<typeof revisionSchema>;
 
 /** A pairing request that was made and not settled: exactly the bytes that are sent, and sent again. */
-const joiningSchema = z.strictObject({
-  flow: z.enum(['code', 'enrolment']),
-  requestId: z.string().regex(/^req_[0-9a-f]{32}$/),
-  /** msgpack body of the call, base64. */
-  body: z.base64(),
-  requestDigest: digestTextSchema,
-  fingerprint: digestTextSchema,
-  /** Executor that this pairing ends once both sides agreed; its key is the current one until then. */
-  replaces: executorIdSchema.nullable(),
-  /** Claim that the person at this machine confirmed, as its digest: nothing else can become the pairing. */
-  confirmedClaim: digestTextSchema.nullable(),
-  offer: z
-    .strictObject({
-      pairing: pairingIdSchema,
-      code: z.string().nullable(),
-      commandKey: digestTextSchema,
-      expiresAt: timeSchema,
-    })
-    .nullable(),
-});
+const joiningSchema = z
+  .strictObject({
+    flow: z.enum(['code', 'enrolment']),
+    requestId: z.string().regex(/^req_[0-9a-f]{32}$/),
+    /** msgpack body of the call, base64. */
+    body: z.base64(),
+    requestDigest: digestTextSchema,
+    fingerprint: digestTextSchema,
+    /** Executor that this pairing ends once both sides agreed; its key is the current one until then. */
+    replaces: executorIdSchema.nullable(),
+    /** Claim that the person at this machine confirmed, as its digest: nothing else can become the pairing. */
+    confirmedClaim: digestTextSchema.nullable(),
+    offer: z
+      .strictObject({
+        pairing: pairingIdSchema,
+        code: z.string().nullable(),
+        commandKey: digestTextSchema,
+        expiresAt: timeSchema,
+      })
+      .nullable(),
+  })
+  .readonly();
 export type JoiningRecord = z.infer<typeof joiningSchema>;
 
-const pairedSchema = z.strictObject({
-  executor: executorIdSchema,
-  fingerprint: digestTextSchema,
-  /** The control plane's command key, 64 hexadecimal digits: pinned. */
-  commandKey: digestTextSchema,
-  commandKeyRotation: counterSchema,
-  claim: claimSchema,
-  pairedAt: timeSchema,
-  /** The owner compared the command key; before that nothing runs under it. */
-  accepted: z.boolean(),
-});
+const pairedSchema = z
+  .strictObject({
+    executor: executorIdSchema,
+    fingerprint: digestTextSchema,
+    /** The control plane's command key, 64 hexadecimal digits: pinned. */
+    commandKey: digestTextSchema,
+    commandKeyRotation: counterSchema,
+    claim: claimSchema,
+    pairedAt: timeSchema,
+    /** The owner compared the command key; before that nothing runs under it. */
+    accepted: z.boolean(),
+  })
+  .readonly();
 export type PairedRecord = z.infer<typeof pairedSchema>;
 
 /** Closed shape of records.json. */
-export const recordsSchema = z.strictObject({
-  version: z.literal(1),
-  joining: joiningSchema.nullable(),
-  paired: pairedSchema.nullable(),
-  /** Newest last; the confirmed one is never dropped. */
-  revisions: z.array(revisionSchema).max(16),
-  confirmedRevision: counterSchema,
-  /** A person ran `repair`, and no session has been answered since. */
-  repaired: z.boolean(),
-});
+export const recordsSchema = z
+  .strictObject({
+    version: z.literal(1),
+    joining: joiningSchema.nullable(),
+    paired: pairedSchema.nullable(),
+    /** Newest last; the confirmed one is never dropped. */
+    revisions: z.array(revisionSchema).max(16).readonly(),
+    confirmedRevision: counterSchema,
+    /** A person ran `repair`, and no session has been answered since. */
+    repaired: z.boolean(),
+  })
+  .readonly();
 export type Records = z.infer<typeof recordsSchema>;
 
 const NOTHING: Records = {
@@ -93,8 +102,14 @@ export class RecordsInvalid extends Error {
   override readonly name = 'RecordsInvalid';
 }
 
+/** A change of the records that cannot be made durable, so it is none. */
+export class RecordsUnwritable extends Error {
+  override readonly name = 'RecordsUnwritable';
+  readonly code = 'RECORDS_UNWRITABLE';
+}
+
 /** A file of one folder, replaced whole and durably. Throws RecordsInvalid on bytes that are no records. */
-export class DurableRecords implements Adapter<Records> {
+export class DurableRecords implements SyncAdapter<Records> {
   readonly #folder: string;
   readonly #name: string;
 
@@ -104,24 +119,21 @@ export class DurableRecords implements Adapter<Records> {
     this.#name = name;
   }
 
-  read(): Promise<Records | null> {
+  read(): Records | null {
     const text = this.#readText();
-    if (text === undefined) return Promise.resolve(null);
+    if (text === undefined) return null;
     const parsed = recordsSchema.safeParse(jsonOrUndefined(text));
-    if (parsed.success) return Promise.resolve(parsed.data);
+    if (parsed.success) return parsed.data;
     const aside = `${this.#name}.invalid-${Date.now()}`;
     fs.renameSync(`${this.#folder}/${this.#name}`, `${this.#folder}/${aside}`);
-    return Promise.reject(
-      new RecordsInvalid(`records of the pairing cannot be read; they were set aside as ${aside}`, {
-        cause: parsed.error,
-      }),
-    );
+    throw new RecordsInvalid(`records of the pairing cannot be read; they were set aside as ${aside}`, {
+      cause: parsed.error,
+    });
   }
 
-  write(records: Records): Promise<void> {
+  write(records: Records): void {
     const bytes = Buffer.from(`${JSON.stringify(recordsSchema.parse(records), undefined, 2)}\n`);
     replaceDurably(this.#folder, this.#name, bytes);
-    return Promise.resolve();
   }
 
   #readText(): string | undefined {
@@ -165,11 +177,36 @@ export function replaceDurably(folder: string, name: string, bytes: Uint8Array):
   }
 }
 
-/** Opens the records of one folder, empty at the first start. Rejects with RecordsInvalid. */
-export async function openRecords(folder: string): Promise<Low<Records>> {
-  const records = new Low<Records>(new DurableRecords(folder, 'records.json'), structuredClone(NOTHING));
-  await records.read();
-  return records;
+/** The records of one folder. They change by `change` alone. */
+export class DaemonRecords {
+  readonly #low: LowSync<Records>;
+
+  /** Opens the records of a folder, empty at the first start. Throws RecordsInvalid. */
+  constructor(folder: string) {
+    this.#low = new LowSync<Records>(new DurableRecords(folder, 'records.json'), NOTHING);
+    this.#low.read();
+  }
+
+  /** What is on disk. */
+  get data(): Records {
+    return this.#low.data;
+  }
+
+  /** Replaces these fields, durably before anybody reads them. Throws RecordsUnwritable, and then nothing changed. */
+  change(fields: Partial<Records>): void {
+    const next = { ...this.#low.data, ...fields };
+    try {
+      this.#low.adapter.write(next);
+    } catch (cause) {
+      // An errno name is all that may be told of it: the rest quotes a path.
+      const errno = cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : '';
+      throw new RecordsUnwritable(
+        `the records in the state folder cannot be written${errno}; make room, or give the folder back its mode`,
+        { cause },
+      );
+    }
+    this.#low.data = next;
+  }
 }
 
 function jsonOrUndefined(text: string): unknown {

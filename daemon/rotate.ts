@@ -59,15 +59,21 @@ export async function rotateKey(core: Core, home: Home): Promise<{ fingerprint: 
   return { fingerprint };
 }
 
-/** The control plane has the next key: it becomes the only one here. Resolves with its fingerprint. */
+/**
+ * The control plane has the next key: it becomes the only one here. Resolves with its fingerprint, also where it had become so
+ * before. Its fingerprint is recorded first: what is cut in between is asked again by the next session, which still finds two keys.
+ */
 export async function commitRotation(core: Core): Promise<string> {
   const keyStore = core.keyStore.client;
   const status = await keyStore.request('keystore.status', {}, { withinMs: ASK_MS });
-  if (status.state !== 'rotating') throw new RangeError('no rotation is under way');
-  await keyStore.request('keystore.rotate-commit', { nextPublicKey: status.nextPublicKey }, { withinMs: ASK_MS });
-  const { fingerprint } = admitKey(status.nextPublicKey);
+  if (status.state === 'empty') throw new RangeError('there is no key');
+  const nextPublicKey = status.state === 'rotating' ? status.nextPublicKey : status.publicKey;
+  const { fingerprint } = admitKey(nextPublicKey);
   const { paired } = core.records.data;
-  if (paired) core.records.data.paired = { ...paired, fingerprint };
-  await core.records.write();
+  if (status.state !== 'rotating' && paired?.fingerprint !== fingerprint)
+    throw new RangeError('no rotation is under way');
+  if (paired && paired.fingerprint !== fingerprint) core.records.change({ paired: { ...paired, fingerprint } });
+  if (status.state === 'rotating')
+    await keyStore.request('keystore.rotate-commit', { nextPublicKey }, { withinMs: ASK_MS });
   return fingerprint;
 }

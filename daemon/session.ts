@@ -14,6 +14,7 @@ import type { Statement } from '../helpers/protocol/statements.ts';
 import { channelTimes } from '../server/protocol.ts';
 import type { ControlClock } from './clock.ts';
 import type { Ledger } from './ledger/ledger.ts';
+import type { Standing } from './standing.ts';
 
 const ANSWER_MS = 10_000;
 const SIGN_MS = 5000;
@@ -30,8 +31,8 @@ export interface SessionParts {
   readonly capabilityRevision: () => number;
   /** The control plane answered to the next key: it becomes the only one, durable when this resolves. */
   readonly rotated: () => Promise<void>;
-  /** A person ran `repair` since the last answered session. */
-  readonly repaired: () => boolean;
+  /** Whether a person ran `repair`: one proof tells of it, and the next one where that one was refused. */
+  readonly standing: Pick<Standing, 'repaired' | 'keepRepair' | 'useRepair'>;
 }
 
 /** An answer that the pinned key did not sign, or not for this question: whoever sent it gains an outage. */
@@ -120,6 +121,8 @@ export class Sessions {
     const { challenge, acknowledgedCount } = await channel.ask('session.challenge', { executor }, ANSWER_MS);
     const nonce = randomBytes(32);
     const key = await this.#keyToProve();
+    const { standing } = this.#parts;
+    const { repaired } = standing;
     const proof = await signStatement(
       this.#parts.keyStore(),
       'machine.session',
@@ -131,14 +134,17 @@ export class Sessions {
         ledgerCount: ledger.standing.count,
         ledgerHead: ledger.standing.head,
         capabilityRevision: this.#parts.capabilityRevision(),
-        repaired: this.#parts.repaired(),
+        repaired,
         ...acknowledged(ledger, acknowledgedCount),
       },
       { key, withinMs: SIGN_MS },
     );
+    if (repaired) standing.useRepair();
     const { session } = await channel.ask('session.prove', { proof }, ANSWER_MS).catch((error: unknown) => {
+      if (!(error instanceof ChannelRefused)) throw error;
       // Unsigned, so it decides nothing: the other key is tried next, and only a signed answer settles which one counts.
-      if (error instanceof ChannelRefused && error.code === 'PROOF_INVALID') this.#provesWithNext = key === 'current';
+      if (error.code === 'PROOF_INVALID') this.#provesWithNext = key === 'current';
+      if (repaired) standing.keepRepair();
       throw error;
     });
     const opened = openStatement('control.session', this.#parts.commandKey(), session);

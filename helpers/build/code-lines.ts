@@ -316,6 +316,10 @@ export const daemon: Record<DaemonRefusal, Line> = {
   NOT_IN_ERROR: ['There is nothing to repair.', 'None.'],
   REQUEST_INVALID: ['Command line and daemon do not speak one version.', 'Restart the daemon after an update.'],
   ROTATION_REFUSED: ['The control plane refused the new key; the old one stays.', 'The message says why.'],
+  RECORDS_UNWRITABLE: [
+    'The records of the pairing cannot be written, so what they would have said does not count.',
+    'Make room in the state folder; what waits is tried again by itself, what you asked for ask again.',
+  ],
   BUSY: ['Something else of this kind runs.', 'Try in a moment.'],
 };
 

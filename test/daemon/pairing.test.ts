@@ -32,4 +32,21 @@ describe('a pairing under a control plane that lies', function () {
     plane.pairing.claimsAtOnce = false;
     await executor.pairing('claimed');
   });
+
+  it('is not paired by an answer that says so while its person’s confirmation is on no disk', async () => {
+    await askDaemon(executor.places.stateDir, 'daemon.pair', { flow: 'code', machineName: 'machine' });
+    const { claimDigest } = await executor.pairing('claimed');
+    const obstacle = path.join(executor.places.stateDir, 'daemon', 'records.json.new');
+    fs.mkdirSync(obstacle);
+    await askDaemon(executor.places.stateDir, 'daemon.pair-answer', { answer: 'confirm', claimDigest });
+    const polled = (more: number, since = plane.pairing.polls) =>
+      until('it was asked again', () => plane.pairing.polls >= since + more || undefined);
+    await polled(2);
+    plane.pairing.claimsAtOnce = true;
+    await polled(2);
+    assert.equal((await executor.pairing('claimed')).state, 'claimed');
+    plane.pairing.claimsAtOnce = false;
+    fs.rmdirSync(obstacle);
+    await executor.pairing('paired');
+  });
 });

@@ -26,7 +26,6 @@ import type {
   QuestionBody,
   ReceiptFrame,
 } from '../../server/protocol.ts';
-
 import { FakePairing } from './fake-pairing.ts';
 
 const hex = (prefix: string) => `${prefix}_${randomBytes(16).toString('hex')}`;
@@ -56,6 +55,8 @@ export class FakeControlPlane {
   readonly run: RunId = ids.runIdSchema.parse(hex('run'));
   readonly told: Told[] = [];
   readonly questions: string[] = [];
+  /** Proofs as they came, oldest first. */
+  readonly proofs: Statement<'machine.session'>[] = [];
   /** Changes any statement before it is signed; returns what is signed instead. */
   lie: <Type extends ControlStatementType>(type: Type, fields: Statement<Type>) => Statement<Type> = (_, fields) =>
     fields;
@@ -304,6 +305,7 @@ export class FakeControlPlane {
   #session(proof: Signed): Signed {
     const opened = this.pairing.machine && openStatement('machine.session', this.pairing.machine, proof);
     if (!opened) throw new Error('the proof is not signed by the paired key');
+    this.proofs.push(opened.statement);
     const { nonce, acknowledgedCount, acknowledgedHead, ledgerCount } = opened.statement;
     const forked = Buffer.compare(acknowledgedHead, this.acknowledged.head) !== 0;
     const behind = acknowledgedCount !== this.acknowledged.count || ledgerCount < this.acknowledged.count;
@@ -324,7 +326,6 @@ export class FakeControlPlane {
   }
 
   #epochs = 0;
-
   #remember(count: number, head: Uint8Array): void {
     if (count > this.acknowledged.count) this.acknowledged = { count, head };
   }
