@@ -48,6 +48,8 @@ interface Live {
   readonly facts: CommandFacts;
   /** Absent for a command that an earlier process accepted: it is never run. */
   readonly admitted: AdmittedCommand | undefined;
+  /** Its operation, from the moment that this process began it. */
+  running: Promise<Finished> | undefined;
   finished: Finished | undefined;
 }
 
@@ -63,7 +65,12 @@ export class Executions {
   /** Takes a command that the gate permitted; the input for its machine. */
   admit(admitted: AdmittedCommand): ExecutionInput {
     this.#parts.ledger().memory.reserve(admitted.facts);
-    this.#live.set(admitted.facts.command, { facts: admitted.facts, admitted, finished: undefined });
+    this.#live.set(admitted.facts.command, {
+      facts: admitted.facts,
+      admitted,
+      running: undefined,
+      finished: undefined,
+    });
     return inputOf(admitted.facts, 'received', null, false);
   }
 
@@ -71,7 +78,8 @@ export class Executions {
   recall(): ExecutionInput[] {
     const open = [...this.#parts.ledger().memory.commands.values()].filter(isOpen);
     this.#parts.results.keepOnly(new Set(open.map(({ facts }) => facts.command)));
-    for (const { facts } of open) this.#live.set(facts.command, { facts, admitted: undefined, finished: undefined });
+    for (const { facts } of open)
+      this.#live.set(facts.command, { facts, admitted: undefined, running: undefined, finished: undefined });
     return open.map(recalled);
   }
 
@@ -128,12 +136,12 @@ export class Executions {
     if (!live.admitted) throw new RangeError('a command of an earlier process is never run');
     const telling = setTimeout(() => this.#tell(live.facts.command), TELL_AFTER_MS);
     try {
-      live.finished = await runOperation(this.#parts.workers, live.admitted);
+      live.running = runOperation(this.#parts.workers, live.admitted);
+      live.finished = await live.running;
     } finally {
       clearTimeout(telling);
     }
-    const { outcome, code, resultDigest } = live.finished;
-    return { outcome, code, resultDigest: resultDigest.toString('hex') };
+    return endedAs(live.finished);
   }
 
   async #stop({ commandId }: StopOperation['input']): Promise<StopOperation['output']> {
@@ -143,15 +151,14 @@ export class Executions {
     return { asked: true };
   }
 
-  /** No helper keeps outcomes by key beyond its own life, so after a restart the honest answer is that nobody knows. */
-  #askOutcome({ commandId }: AskOutcome['input']): Promise<MachineEnded> {
-    const { finished } = this.#of(commandId);
-    if (!finished) return Promise.reject(new RangeError('the helper kept no outcome of this command'));
-    return Promise.resolve({
-      outcome: finished.outcome,
-      code: finished.code,
-      resultDigest: finished.resultDigest.toString('hex'),
-    });
+  /**
+   * What still runs here ends as it truly does, within its own limit, however long its helper takes to stop. No helper keeps outcomes
+   * by key beyond its own life, so after a restart the honest answer is that nobody knows.
+   */
+  async #askOutcome({ commandId }: AskOutcome['input']): Promise<MachineEnded> {
+    const { running } = this.#of(commandId);
+    if (!running) throw new RangeError('the helper kept no outcome of this command');
+    return endedAs(await running);
   }
 
   async #recordResult({ commandId, ended, started }: RecordResult['input']): Promise<RecordResult['output']> {
@@ -213,6 +220,10 @@ export class Executions {
     if (!live) throw new RangeError('command is not held here');
     return live;
   }
+}
+
+function endedAs({ outcome, code, resultDigest }: Finished): MachineEnded {
+  return { outcome, code, resultDigest: resultDigest.toString('hex') };
 }
 
 async function workspaceCancel(workspace: WorkspaceClient, call: CommandId): Promise<void> {

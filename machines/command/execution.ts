@@ -203,7 +203,8 @@ export const executionMachine = execution.createMachine({
     },
     asking: {
       meta: {
-        holds: 'It had started and nobody watched its end; what is still known of it is asked, and nothing is run.',
+        holds:
+          'It had started and its end was not seen in time; one that still runs in this process is waited for within its own limit, of any other nothing is known, and nothing is run.',
         permits: [],
       },
       invoke: {

@@ -193,7 +193,10 @@ export type StopOperation = {
   readonly output: { readonly asked: true };
 };
 
-/** Contract of `askOutcome`: asks the helper what became of this idempotency key; runs nothing. Rejects when it does not know. */
+/**
+ * Contract of `askOutcome`: how an operation that this process began truly ended, waited for within the operation's own limit; runs
+ * nothing. Rejects when nobody knows.
+ */
 export type AskOutcome = {
   readonly input: { readonly commandId: string; readonly operation: string };
   readonly output: Ended;
