@@ -2,8 +2,8 @@ import { aboutError } from '../about-error.ts';
 import { channelTimes } from '../protocol.ts';
 import type { CommandFrame } from '../protocol.ts';
 import type { Work } from '../commands/work.ts';
-import { isNews, markEndTold, readControl, readStanding, signControl } from './control.ts';
-import type { ControlFields } from './control.ts';
+import { hear, isNews, markEndTold, NOTHING_HEARD, readControl, readStanding, signControl } from './control.ts';
+import type { ControlFields, Heard } from './control.ts';
 import type { WorkQuestion } from './lanes.ts';
 import type { Proved } from './session.ts';
 import { standingOf } from './rules.ts';
@@ -22,6 +22,7 @@ export class HeldQuestions {
   readonly #proved: Proved;
   #control: HeldControl | undefined;
   #told: ControlFields | undefined;
+  #heard: Heard = NOTHING_HEARD;
   #looking: Promise<void> | undefined;
   #again = false;
   #must = false;
@@ -74,10 +75,13 @@ export class HeldQuestions {
 
   /** Holds a control question until something changed, or one second. */
   holdControl(question: Question, nonce: Uint8Array): void {
-    const heard = this.#told?.endedRuns ?? [];
+    const told = this.#told;
+    if (told) this.#heard = hear(this.#heard, told);
     const timer = setTimeout(() => void this.#look(true), channelTimes.controlHoldMs);
     this.#control = { question, nonce, timer };
-    void this.#confirm(heard).then(() => (this.#isStirred ? this.#look(false) : undefined));
+    void this.#confirm(told?.endedRuns ?? []).then(() =>
+      this.#isStirred || this.#heard.isFull ? this.#look(false) : undefined,
+    );
   }
 
   /** Looks again whether the machine must be told something. */
@@ -159,7 +163,7 @@ export class HeldQuestions {
       const row = await readStanding(this.#work, executor);
       if (row && standingOf(row, epoch) === told.standing) return told;
     }
-    return readControl(this.#work, executor, epoch);
+    return readControl(this.#work, executor, epoch, this.#heard);
   }
 
   get #isStirred(): boolean {

@@ -49,6 +49,32 @@ describe('ending what a machine was given', () => {
     assert.equal((await late).end?.outcome, 'cancelled');
   });
 
+  it('of more cancels than one answer carries the rest follows in the next one, whatever the first ones wait for', async () => {
+    const paths = Array.from({ length: 35 }, (_, index) => `d${index}`);
+    const machine = plane.machine(paired, () => new Promise<Play>(() => undefined));
+    await machine.online();
+    const runs = [await openRun(plane), await openRun(plane)];
+    const ids = await Promise.all(runs.flatMap((run) => paths.map((path) => run.start('file.mkdir', { path }))));
+    await until('all commands', () => machine.delivered.length === ids.length);
+    const told = () => machine.delivered.filter(({ cancelled }) => cancelled.aborted).length;
+    const start = performance.now();
+    for (const id of ids) await cancelCommand(plane.work, id, 'person');
+    await until('every cancel', () => told() === ids.length);
+    assert.ok(performance.now() - start < 1000);
+    const [late] = runs;
+    assert.ok(late);
+    const newest = await late.start('file.mkdir', { path: 'newest' });
+    const delivered = await until('the newest', () => machine.delivered[ids.length]);
+    await cancelCommand(plane.work, newest, 'person');
+    await until('its cancel', () => delivered.cancelled.aborted);
+    const back = plane.machine(paired, undefined, machine.state);
+    await back.connect();
+    const first = (await back.askControl()).cancel;
+    assert.equal(first.length, 64);
+    const all = new Set([...first, ...(await back.askControl()).cancel]);
+    assert.deepEqual([...all].toSorted(), [...ids, newest].toSorted(), 'a new session hears all of them again');
+  });
+
   it('a command that was done already when the cancel came is a success', async () => {
     const machine = plane.machine(paired);
     await machine.connect();
