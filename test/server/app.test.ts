@@ -234,6 +234,7 @@ describe('configuration', () => {
     ['a public origin with a path', { ...good, publicOrigin: 'https://nessie.example.org/x' }, /publicOrigin/],
     ['plain http to the world', { ...good, publicOrigin: 'http://nessie.example.org' }, /use https/],
     ['a name that may resolve to loopback', { ...good, publicOrigin: 'http://localhost:7420' }, /use https/],
+    ['https that nobody is said to end', good, /behindProxy.*X-Forwarded-For.*tls\.certificate/],
     ['listening to the world without a certificate', { ...good, listen: { host: '0.0.0.0' } }, /listen\.host/],
     ['no data folder', { listen: {}, publicOrigin: good.publicOrigin }, /dataFolder/],
     ['a port that is none', { ...good, listen: { port: 70_000 } }, /listen\.port/],
@@ -241,8 +242,9 @@ describe('configuration', () => {
   for (const [what, value, says] of cases) {
     it(`refuses ${what} and names the key`, () => assert.throws(() => checkSettings(value), says));
   }
-  it('takes https behind a proxy on this machine, and loopback in plain', () => {
+  it('takes https with a certificate or behind a proxy on this machine, and loopback in plain', () => {
     assert.equal(checkSettings({ ...good, behindProxy: true }).listen.port, 7420);
+    assert.equal(checkSettings({ ...good, tls: { certificate: 'c', key: 'k' } }).behindProxy, false);
     assert.equal(checkSettings({ ...good, publicOrigin: 'http://127.0.0.1:7420' }).payloadHours, 24);
     assert.deepEqual(
       ['127.0.0.1', '::1', '[::1]', '127.9.9.9', 'localhost', '128.0.0.1', '::2', '127.evil.example'].map(isLoopback),
