@@ -8,9 +8,11 @@
 import { aboutError } from '../about-error.ts';
 import type { WebSocket } from 'ws';
 import { loseCommands, tellCancel } from '../commands/cancel.ts';
+import type { CommandRow } from '../commands/store.ts';
 import type { Work } from '../commands/work.ts';
-import { changeExecutor } from '../executors/lifecycle.ts';
+import { stepExecutor } from '../executors/lifecycle.ts';
 import { Refusal } from '../refusal.ts';
+import type { Writer } from '../store/store.ts';
 import { answerAtOnce } from './handlers.ts';
 import { readStanding } from './control.ts';
 import { HeldQuestions } from './held.ts';
@@ -139,7 +141,7 @@ class ChannelConnection implements Connection {
   /** A fenced, revoked or failed executor is refused everything, whether or not it noticed (N-207). */
   async #requireStanding(): Promise<void> {
     const { executor, epoch } = this.#session;
-    const row = await readStanding(this.#work, executor);
+    const row = await readStanding(this.#work.store.read, executor);
     if (row?.state === 'revoked')
       throw new ChannelRefused('EXECUTOR_REVOKED', 'this executor was ended', { ends: true });
     if (row?.state === 'error') throw new ChannelRefused('EXECUTOR_ERROR', 'run repair on the machine', { ends: true });
@@ -196,19 +198,28 @@ class ChannelConnection implements Connection {
     this.#held?.release();
     const proved = this.#proved;
     if (!proved || !this.#work.lanes.leave(this)) return;
-    const { executor, epoch } = proved;
+    const { executor } = proved;
     try {
-      const row = await readStanding(this.#work, executor);
-      if (goodbye && row?.epoch === epoch && row.state === 'online') {
-        await changeExecutor(this.#work, executor, { type: 'executor.silent' });
-      }
-      const lost = await this.#work.store.write((tx) => loseCommands(this.#work, tx, executor, undefined));
+      const lost = await this.#work.store.write((tx) => leave(this.#work, tx, proved, goodbye));
+      if (goodbye) this.#work.wake.executor(executor);
       tellCancel(this.#work, lost);
     } catch (error) {
-      // The store is gone or another connection was faster; the sweep and the next proof settle the same facts.
+      // The store is gone; the sweep and the next proof settle the same facts.
       this.#work.log.error({ ...aboutError(error), executor }, 'the end of a connection could not be stored');
     }
   }
+}
+
+/**
+ * The transaction of a connection's end: what it was given is unknown, and where it said goodbye its machine is offline. A newer proof
+ * may stand by now, in this process or another one: what its connection was given, and its standing, are none of this one's.
+ */
+async function leave(work: Work, tx: Writer, { executor, epoch }: Proved, goodbye: boolean): Promise<CommandRow[]> {
+  const row = await readStanding(tx, executor);
+  if (goodbye && row?.epoch === epoch && row.state === 'online') {
+    await stepExecutor(work, tx, executor, { type: 'executor.silent' });
+  }
+  return loseCommands(work, tx, executor, epoch + 1);
 }
 
 /** Serves one machine's WebSocket until it closes; `onProved` hears once that the machine proved its key. */

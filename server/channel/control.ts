@@ -4,6 +4,7 @@ import type { Statement } from '../../helpers/protocol/statements.ts';
 import { YES } from '../commands/store.ts';
 import type { Work } from '../commands/work.ts';
 import { findExecutor } from '../executors/store.ts';
+import type { Reader } from '../store/store.ts';
 import { standingOf } from './rules.ts';
 
 /** An answer without what is its own: nonce and time. */
@@ -30,8 +31,8 @@ export function hear(before: Heard, { cancel, endedRuns }: ControlFields): Heard
 }
 
 /** Where an executor stands, without anything else of it. */
-export async function readStanding(work: Work, executor: ExecutorId) {
-  const row = await work.store.read
+export async function readStanding(reader: Reader, executor: ExecutorId) {
+  const row = await reader
     .selectFrom('executors')
     .select(['state', 'epoch', 'accepting'])
     .where('id', '=', executor)

@@ -160,7 +160,7 @@ export class HeldQuestions {
     const { executor, epoch } = this.#proved;
     const told = this.#told;
     if (!this.#isStirred && told && told.cancel.length + told.endedRuns.length === 0) {
-      const row = await readStanding(this.#work, executor);
+      const row = await readStanding(this.#work.store.read, executor);
       if (row && standingOf(row, epoch) === told.standing) return told;
     }
     return readControl(this.#work, executor, epoch, this.#heard);

@@ -31,24 +31,24 @@ export function tellCancel(work: Work, rows: readonly CommandRow[]): void {
   for (const executor of new Set(rows.map((row) => row.executor))) work.lanes.find(executor)?.wake();
 }
 
-/** Every command that an earlier connection of this executor was given and did not end is unknown now (R59), in the caller's transaction. */
+/** Every command that a connection before this epoch was given and did not end is unknown now (R59), in the caller's transaction. */
 export async function loseCommands(
   work: Work,
   tx: Writer,
   executor: ExecutorId,
-  epoch: number | undefined,
+  before: number,
 ): Promise<CommandRow[]> {
   const open = await tx
     .selectFrom('commands')
     .select(['id', 'epoch'])
     .where('executor', '=', executor)
     .where('open', '=', YES)
-    .where('epoch', 'is not', null)
+    .where('epoch', '<', before)
     .execute();
   const rows: CommandRow[] = [];
-  for (const { id, epoch: given } of open) {
-    if (given === null || given === epoch) continue;
-    const row = await stepInside(work, tx, id, { type: 'connection.lost', epoch: given });
+  for (const { id, epoch } of open) {
+    if (epoch === null) continue;
+    const row = await stepInside(work, tx, id, { type: 'connection.lost', epoch });
     if (row) rows.push(row);
   }
   return rows;

@@ -2,10 +2,15 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { WebSocket } from 'ws';
 import { encode } from '../../../helpers/protocol/codec.ts';
+import { createApp } from '../../../server/app.ts';
+import { startWork } from '../../../server/commands/start-work.ts';
+import { findExecutor } from '../../../server/executors/store.ts';
+import { createWake } from '../../../server/wake.ts';
 import { freshState } from '../../fakes/fake-executor.ts';
-import { startControlPlane } from '../control-plane.ts';
+import { startControlPlane, until } from '../control-plane.ts';
 import type { ControlPlane, PairedMachine } from '../control-plane.ts';
 import { refusedWith } from '../refused-with.ts';
+import { deliver, done, openRun, storedCommand } from '../work-run.ts';
 
 describe('frames of a machine', () => {
   let plane: ControlPlane;
@@ -95,3 +100,80 @@ describe('frames of a machine', () => {
     }
   });
 });
+
+describe('the end of a connection after its machine proved itself anew', () => {
+  let plane: ControlPlane;
+  let paired: PairedMachine;
+
+  beforeEach(async () => {
+    plane = await startControlPlane();
+    paired = await plane.pair();
+  });
+  afterEach(() => plane.stop());
+
+  it('a goodbye that is stored after the new proof does not take the machine offline', async () => {
+    const state = freshState();
+    const before = plane.machine(paired, undefined, state);
+    await before.connect();
+    const after = plane.machine(paired, undefined, state);
+    await after.open();
+    // Whatever writes, this process or another: what comes meanwhile waits in its order.
+    let release = (): void => undefined;
+    const writing = new Promise<void>((resolve) => {
+      void plane.context.store.write(async () => {
+        resolve();
+        await new Promise<void>((go) => {
+          release = go;
+        });
+      });
+    });
+    await writing;
+    const asked = plane.key.asked;
+    const proving = after.prove();
+    await until('the proof to be signed for', () => plane.key.asked > asked);
+    await settledTurns();
+    await before.close();
+    await until('the goodbye to be taken', () => plane.work.lanes.find(paired.executor) === undefined);
+    await settledTurns();
+    release();
+    const { epoch } = await proving;
+    // A goodbye of two jobs would have queued its second one by now.
+    for (let job = 0; job < 3; job += 1) await plane.context.store.write(async () => undefined);
+    const row = await findExecutor(plane.context.store.read, paired.executor);
+    assert.deepEqual([row?.state, row?.epoch], ['online', epoch]);
+    assert.equal((await after.askControl()).standing, 'accepting');
+  });
+
+  it('a cut that is noticed late loses nothing that the new connection was given, by another process too', async () => {
+    const context = { ...plane.context, wake: createWake() };
+    const work = await startWork(context);
+    const app = await createApp(context, work);
+    const origin = await app.listen({ host: '127.0.0.1', port: 0 });
+    try {
+      const state = freshState();
+      const before = plane.machine(paired, undefined, state);
+      await before.connect();
+      const after = plane.machine(paired, undefined, state);
+      Object.assign(after.machine, { origin });
+      await after.connect();
+      const run = await openRun({ ...plane, context, work });
+      const { delivered, called, id } = await deliver(after, run);
+      before.cut();
+      await until('the end to be taken', () => plane.work.lanes.find(paired.executor) === undefined);
+      await settledTurns();
+      await plane.context.store.write(async () => undefined);
+      assert.equal((await storedCommand(plane, id)).outcome, null);
+      await after.ask('receipts', after.chain(delivered, done));
+      assert.equal((await called).end?.outcome, 'succeeded');
+      after.cut();
+    } finally {
+      await work.stop();
+      await app.close();
+    }
+  });
+});
+
+/** Lets every job of this process that waits for no timer and no disk come to its next wait. */
+async function settledTurns(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
