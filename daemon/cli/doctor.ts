@@ -15,6 +15,7 @@ import { installationOfRows, sentenceOf } from './audit.ts';
 import { CliFailure } from './failure.ts';
 import { askDaemon } from './owner-client.ts';
 import type { Places } from './places.ts';
+import { chooseRoot } from './root-choice.ts';
 import { readPolicy, requireSetUp } from './set-up.ts';
 import { installationFolder } from './supervised.ts';
 import { columns, say, sayJson, styled, withProgress } from './terminal.ts';
@@ -149,7 +150,9 @@ function root(places: Places): string {
       'put it back, or choose another with `nessie-executor policy root FOLDER`',
     );
   }
-  return 'a plain folder';
+  const own = [places.stateDir, places.configDir, installationFolder()];
+  chooseRoot(folder, { own, home: undefined, wholeHome: true });
+  return 'a plain folder, apart from the executor itself';
 }
 
 function policy(places: Places): string {

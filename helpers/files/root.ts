@@ -3,14 +3,13 @@
  * whether it overlaps with the product's own folders. Everything starts from an open descriptor, never from a path.
  */
 import { createHash } from 'node:crypto';
-import { closeSync, constants } from 'node:fs';
 
-import { O_PATH, openat2, statx, type FileStatus } from '../runtime/native-files.ts';
+import { chainOf, overlapOf, type FolderId } from '../runtime/folder-chains.ts';
+import { statx, type FileStatus } from '../runtime/native-files.ts';
 import { fileSystemId } from '../runtime/native-folders.ts';
 import { kindOf } from './walk.ts';
 
 const ITSELF = Buffer.alloc(0);
-const PARENT = Buffer.from('..');
 const IDENTITY_TAG = Buffer.from('nessie-executor root identity 1\0', 'latin1');
 
 /**
@@ -55,68 +54,10 @@ export function checkRoot(root: number): FileStatus {
   return status;
 }
 
-/** A folder by device and inode, while it exists. */
-export interface FolderId {
-  readonly dev: bigint;
-  readonly ino: bigint;
-}
-
-/** A folder and its parents up to `/`; throws NativeError (EACCES) where a parent may not be searched. */
-export function parentChain(folder: number): FolderId[] {
-  const chain: FolderId[] = [];
-  let current = openat2(folder, Buffer.from('.'), { flags: O_PATH | constants.O_DIRECTORY, resolve: 0 });
-  try {
-    for (;;) {
-      const { dev, ino } = statx(current, ITSELF);
-      const last = chain.at(-1);
-      // the parent of `/` is `/` itself
-      if (last && last.dev === dev && last.ino === ino) return chain;
-      chain.push({ dev, ino });
-      const parent = openat2(current, PARENT, { flags: O_PATH | constants.O_DIRECTORY, resolve: 0 });
-      closeSync(current);
-      current = parent;
-    }
-  } finally {
-    closeSync(current);
-  }
-}
-
-/** How one folder lies to another, judged by device and inode along both chains: neither links nor bind mounts hide it. */
-export type Overlap = 'equal' | 'contains' | 'below' | 'apart';
-
-/** Relation of the folder of one chain to the folder of another. */
-export function overlapOf(folder: readonly FolderId[], other: readonly FolderId[]): Overlap {
-  const first = folder[0];
-  const second = other[0];
-  if (!first || !second) throw new TypeError('a chain begins with its folder');
-  const same = (one: FolderId, two: FolderId): boolean => one.dev === two.dev && one.ino === two.ino;
-  if (same(first, second)) return 'equal';
-  if (other.some((parent) => same(parent, first))) return 'contains';
-  return folder.some((parent) => same(parent, second)) ? 'below' : 'apart';
-}
-
 /** Checks that an open root is neither `/` nor overlaps any of the executor's own folders. Throws RootRefused or NativeError. */
 export function checkApart(root: number, own: readonly (readonly FolderId[])[]): void {
-  const chain = parentChain(root);
-  if (chain.length === 1) throw new RootRefused('whole-machine');
-  if (own.some((other) => overlapOf(chain, other) !== 'apart')) throw new RootRefused('overlaps');
-}
-
-/**
- * Chains of the executor's own folders as the supervisor hands them over: `dev:ino/dev:ino,...`, each folder first and then
- * its parents, numbers decimal and as stat(2) gives them. Throws SyntaxError.
- */
-export function forbiddenChains(text: string): FolderId[][] {
-  if (text === '') return [];
-  return text.split(',').map((chain) => chain.split('/').map(folderId));
-}
-
-function folderId(text: string): FolderId {
-  const numbers = /^(\d+):(\d+)$/.exec(text);
-  if (!numbers?.[1] || !numbers[2]) throw new SyntaxError('a folder was expected as dev:ino');
-  const dev = BigInt(numbers[1]);
-  // gnu_dev_major and gnu_dev_minor of makedev(3); statx(2) gives the two apart
-  const major = ((dev >> 8n) & 0xfffn) | ((dev >> 32n) & ~0xfffn);
-  const minor = (dev & 0xffn) | ((dev >> 12n) & ~0xffn & 0xffff_ffffn);
-  return { dev: (major << 32n) | minor, ino: BigInt(numbers[2]) };
+  const { folders, whole } = chainOf(root);
+  if (whole && folders.length === 1) throw new RootRefused('whole-machine');
+  // TRUST: folders above that this uid may not search were compared by the supervisor before it started this process
+  if (own.some((other) => overlapOf(folders, other) !== 'apart')) throw new RootRefused('overlaps');
 }

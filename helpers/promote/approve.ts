@@ -9,7 +9,7 @@ import { manifestOf, readDraft } from '../files/draft.ts';
 import { manifestBytes, manifestDigest } from '../files/manifest.ts';
 import type { Manifest } from '../files/manifest.ts';
 import { rootIdentity } from '../files/root.ts';
-import type { FolderId } from '../files/root.ts';
+import type { FolderId } from '../runtime/folder-chains.ts';
 import { NativeError } from '../runtime/libc.ts';
 import type { Opening } from './apply.ts';
 import { checkConfirmation, checkManifest, commandKey, openApproval } from './approval.ts';

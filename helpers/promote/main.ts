@@ -3,7 +3,7 @@
  * with its channel at 3 and the folders that it works between, open, at 4 to 7; it opens nothing by a path but the boot id.
  */
 import { readFileSync } from 'node:fs';
-import { forbiddenChains } from '../files/root.ts';
+import { forbiddenChains } from '../runtime/folder-chains.ts';
 import { serve } from '../runtime/serve.ts';
 import { PromoteHandlers } from './handlers.ts';
 import { promoteEvents, promoteRefusals, promoteRequests } from './protocol.ts';

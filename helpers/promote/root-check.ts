@@ -1,7 +1,6 @@
-import { checkApart, checkRoot, parentChain, RootRefused } from '../files/root.ts';
-import type { FolderId } from '../files/root.ts';
-import { NativeError } from '../runtime/libc.ts';
-import { statx } from '../runtime/native-files.ts';
+import { checkApart, checkRoot, RootRefused } from '../files/root.ts';
+import { chainOf } from '../runtime/folder-chains.ts';
+import type { FolderId } from '../runtime/folder-chains.ts';
 import { Stopped } from './stop.ts';
 
 /**
@@ -15,19 +14,9 @@ export function checkOpenRoot(
 ): void {
   try {
     checkRoot(root);
-    checkApart(root, [...ours.map(chainOf), ...forbidden]);
+    checkApart(root, [...ours.map((folder) => chainOf(folder).folders), ...forbidden]);
   } catch (cause) {
     if (cause instanceof RootRefused) throw new Stopped('PROMOTION_UNSAFE_ROOT', undefined, { cause });
-    // TRUST: parents that this uid may not search were walked by the supervisor before it started this process
-    if (!(cause instanceof NativeError && cause.code === 'EACCES')) throw cause;
-  }
-}
-
-function chainOf(folder: number): FolderId[] {
-  try {
-    return parentChain(folder);
-  } catch (error) {
-    if (error instanceof NativeError && error.code === 'EACCES') return [statx(folder, Buffer.alloc(0))];
-    throw error;
+    throw cause;
   }
 }

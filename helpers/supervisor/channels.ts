@@ -1,6 +1,7 @@
 import fs from 'node:fs';
 
 import { StartRefusal, type Configuration } from '../runtime/configuration.ts';
+import { chainOf, overlapOf } from '../runtime/folder-chains.ts';
 import { listenAt, unixSocket } from '../runtime/native-sockets.ts';
 import type { Confined, DescriptorSource, RowName } from '../runtime/privileges.ts';
 import { slotName } from '../runtime/slots.ts';
@@ -37,6 +38,21 @@ function ownersUnder(root: number): Owners {
     drafts: owner('workspace'),
     promote: owner('promote'),
   };
+}
+
+/**
+ * Checks that the open root and none of the executor's own folders, open too, lie inside one another. Throws StartRefusal.
+ * THREAT: who can move or choose the root wants a promotion to write state, configuration or programs. workspace and promote
+ * compare as far up as their uid may search; under root that may end below the first common folder, and this process may search
+ * them all (test/helpers/supervisor/refusals.test.ts).
+ */
+export function checkRootApart(root: number, own: readonly number[]): void {
+  const { folders, whole } = chainOf(root);
+  const remedy = 'run `nessie-executor policy root FOLDER` to choose another';
+  if (!whole) throw new StartRefusal('ROOT_UNREADABLE', `the folders above the root folder cannot be read: ${remedy}`);
+  if (folders.length > 1 && own.every((folder) => overlapOf(folders, chainOf(folder).folders) === 'apart')) return;
+  const said = 'the root folder is "/", or it and a folder of the executor itself lie inside one another';
+  throw new StartRefusal('ROOT_OVERLAPS', `${said}: ${remedy}`);
 }
 
 /** Locks the state folder and opens all that rows are declared to get; throws StartRefusal. */

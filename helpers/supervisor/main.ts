@@ -19,10 +19,10 @@ import { keepCapabilities } from '../runtime/root.ts';
 import { NativeError } from '../runtime/libc.ts';
 import type { RowName } from '../runtime/privileges.ts';
 import { startRow, type Started } from '../runtime/start.ts';
-import { clearLeftovers } from '../runtime/state-folder.ts';
+import { clearLeftovers, openFolder } from '../runtime/state-folder.ts';
 import { userOf } from '../runtime/users.ts';
 import { TABLE } from '../table.ts';
-import { descriptorsFor, makeListeners, openChannels, type Channels } from './channels.ts';
+import { checkRootApart, descriptorsFor, makeListeners, openChannels, type Channels } from './channels.ts';
 import { decodeOrder, encodeReport, RecordReader, type Order, type OrderRefusal, type Report } from './request.ts';
 import { afterEnding, NO_ENDINGS, type Endings } from '../runtime/restart.ts';
 
@@ -49,14 +49,21 @@ class Supervisor {
   readonly #installation: Installation;
   readonly #channels: Channels;
   readonly #forbidden: string;
+  /** The executor's own folders, open: none of them and the root may lie inside one another. */
+  readonly #own: readonly number[];
   readonly #running = new Map<string, Running>();
   readonly #endings = new Map<RowName, Endings>();
   #isEnding = false;
 
-  constructor(installation: Installation, channels: Channels) {
+  /** `built` is what the installation was copied from, or the same. Throws StartRefusal for a root that must not be one. */
+  constructor(built: Installation, installation: Installation, channels: Channels) {
     this.#installation = installation;
     this.#channels = channels;
-    this.#forbidden = forbiddenFolders(channels.configuration, installation);
+    const { configuration, state, root } = channels;
+    this.#forbidden = forbiddenFolders(configuration, installation);
+    const programs = [built, installation].map(({ folder }) => openFolder(folder));
+    this.#own = [state.top, openFolder(configuration.configDir), ...programs];
+    checkRootApart(root, this.#own);
   }
 
   /** Starts the daemon, then every other long-lived row; resolves with the daemon's end. */
@@ -99,6 +106,8 @@ class Supervisor {
     const declaration = TABLE[row];
     if (!declaration.confined) throw new Error(`${row} is not a row to start`);
     const { configuration, root, state } = channels;
+    // asked again each time: folders move
+    if (declaration.descriptors.some(({ source }) => source === 'root folder')) checkRootApart(root, this.#own);
     const { given, opened } = descriptorsFor(declaration, slot, channels);
     try {
       const started = startRow({
@@ -234,7 +243,8 @@ async function main(): Promise<number> {
   const channels = openChannels(readConfiguration(path.resolve(process.argv[2] ?? '.')));
   clearLeftovers(channels.state);
   const built = readInstallation(import.meta.dirname);
-  const supervisor = new Supervisor(process.getuid?.() === 0 ? copyForOtherUsers(built) : built, channels);
+  const installation = process.getuid?.() === 0 ? copyForOtherUsers(built) : built;
+  const supervisor = new Supervisor(built, installation, channels);
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => supervisor.stop());
   const exit = await supervisor.run();
   await supervisor.endAll();

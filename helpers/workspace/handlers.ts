@@ -1,5 +1,6 @@
 /* Answers of the workspace to `daemon`, one function a request of protocol.ts. */
-import { forbiddenChains, RootRefused } from '../files/root.ts';
+import { RootRefused } from '../files/root.ts';
+import { forbiddenChains } from '../runtime/folder-chains.ts';
 import type { FailureCode } from '../protocol/operations.ts';
 import type { Services } from './call.ts';
 import { showDifference } from './difference.ts';

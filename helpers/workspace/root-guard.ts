@@ -7,13 +7,13 @@
  */
 import { constants } from 'node:fs';
 
-import { checkApart, checkRoot, parentChain, RootRefused, rootIdentity, type FolderId } from '../files/root.ts';
+import { checkApart, checkRoot, RootRefused, rootIdentity } from '../files/root.ts';
 import { toPathText } from '../protocol/path-text.ts';
+import { chainOf, type FolderId } from '../runtime/folder-chains.ts';
 import { NativeError } from '../runtime/libc.ts';
 import { AT_FDCWD, O_PATH, openat2, statx } from '../runtime/native-files.ts';
 import { readlinkat } from '../runtime/native-folders.ts';
 
-const ITSELF = Buffer.alloc(0);
 const SLASH = 0x2f;
 
 /** What the rest of the process is told about the root. */
@@ -39,15 +39,15 @@ export class RootGuard {
     this.#parent = openat2(root, Buffer.from('..'), { flags: O_PATH | constants.O_DIRECTORY, resolve: 0 });
     this.#where = whereIs(root);
     this.#name = this.#where.subarray(this.#where.lastIndexOf(SLASH) + 1);
-    this.#own = [...chainIfReadable(drafts), ...own];
+    this.#own = [chainOf(drafts).folders, ...own];
     this.facts = { rootName: toPathText(this.#name), rootIdentity: rootIdentity(root) };
   }
 
   /** Throws RootRefused while the root is not what it was. */
   check(): void {
     const status = checkRoot(this.#root);
-    if (this.#isStillNamed(status)) return this.#checkApart();
-    throw new RootRefused('moved');
+    if (!this.#isStillNamed(status)) throw new RootRefused('moved');
+    checkApart(this.#root, this.#own);
   }
 
   #isStillNamed({ dev, ino, mountId }: { dev: bigint; ino: bigint; mountId: bigint }): boolean {
@@ -60,26 +60,8 @@ export class RootGuard {
       return error.code === 'EACCES' && whereIs(this.#root).equals(this.#where);
     }
   }
-
-  #checkApart(): void {
-    try {
-      checkApart(this.#root, this.#own);
-    } catch (error) {
-      // TRUST: parents that this uid may not search were walked by the supervisor before it started this process
-      if (!(error instanceof NativeError && error.code === 'EACCES')) throw error;
-    }
-  }
 }
 
 function whereIs(root: number): Buffer {
   return readlinkat(AT_FDCWD, Buffer.from(`/proc/self/fd/${root}`));
-}
-
-function chainIfReadable(folder: number): FolderId[][] {
-  try {
-    return [parentChain(folder)];
-  } catch (error) {
-    if (error instanceof NativeError && error.code === 'EACCES') return [[statx(folder, ITSELF)]];
-    throw error;
-  }
 }

@@ -4,15 +4,8 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
-import {
-  checkApart,
-  checkRoot,
-  forbiddenChains,
-  overlapOf,
-  parentChain,
-  RootRefused,
-  rootIdentity,
-} from '../../../helpers/files/root.ts';
+import { checkApart, checkRoot, RootRefused, rootIdentity } from '../../../helpers/files/root.ts';
+import { chainOf, forbiddenChains, overlapOf } from '../../../helpers/runtime/folder-chains.ts';
 import { skipBecause } from '../../skip.ts';
 
 describe('the root', () => {
@@ -45,7 +38,7 @@ describe('the root', () => {
   });
 
   it('overlaps are seen along both chains, whatever the names', () => {
-    const [one, inner, two] = [open('one'), open('one/inner'), open('two')].map(parentChain);
+    const [one, inner, two] = [open('one'), open('one/inner'), open('two')].map((folder) => chainOf(folder).folders);
     assert.ok(one && inner && two);
     assert.equal(overlapOf(one, one), 'equal');
     assert.equal(overlapOf(one, inner), 'contains');
@@ -71,7 +64,7 @@ describe('the root', () => {
       skipBecause(this, 'the right to mount');
     try {
       const mounted = open('two');
-      assert.throws(() => checkApart(mounted, [parentChain(open('one/inner'))]), RootRefused);
+      assert.throws(() => checkApart(mounted, [chainOf(open('one/inner')).folders]), RootRefused);
     } finally {
       for (const descriptor of descriptors.splice(0)) fs.closeSync(descriptor);
       spawnSync('umount', [path.join(folder, 'two')]);
@@ -94,7 +87,7 @@ describe('the root', () => {
       return `${dev}:${ino}`;
     });
     const [parsed] = forbiddenChains(chain.join('/'));
-    assert.deepEqual(parsed, parentChain(open('one')).slice(0, 2));
+    assert.deepEqual(parsed, chainOf(open('one')).folders.slice(0, 2));
     assert.deepEqual(forbiddenChains(''), []);
     assert.throws(() => forbiddenChains('1:x'), SyntaxError);
   });

@@ -138,16 +138,22 @@ describe('a promotion is refused, with nothing changed', function () {
     await refuses('refused PROMOTION_UNSAFE_ROOT', { approval });
   });
 
-  it('a root that contains a folder of the executor', async () => {
-    const approval = scene.approve();
-    const own = path.join(scene.root, 'own');
-    Object.assign(scene, { own });
-    fs.mkdirSync(own, { mode: 0o700 });
-    scene.give(own);
-    const reply = await scene.apply(installation, { approval });
-    assert.equal(codeOf(reply), 'refused PROMOTION_UNSAFE_ROOT');
-    assert.equal(fs.readFileSync(scene.at('file'), 'utf8'), 'old');
-  });
+  for (const [where, mode] of [
+    ['', 0o755],
+    [', below a folder that the root’s owner may not search', 0o700],
+  ] as const) {
+    it(`a root that contains a folder of the executor${where}`, async () => {
+      const approval = scene.approve();
+      const own = path.join(scene.root, 'own');
+      Object.assign(scene, { own });
+      fs.mkdirSync(own, { mode: 0o700 });
+      scene.give(own);
+      fs.chmodSync(scene.folder, mode);
+      const reply = await scene.apply(installation, { approval });
+      assert.equal(codeOf(reply), 'refused PROMOTION_UNSAFE_ROOT');
+      assert.equal(fs.readFileSync(scene.at('file'), 'utf8'), 'old');
+    });
+  }
 
   it('a host file that was edited, removed, made a program or created since the review', async () => {
     const edits: readonly (() => void)[] = [

@@ -86,6 +86,18 @@ describe('the supervisor', () => {
     );
   });
 
+  it('a root that was moved into a folder of the executor meanwhile is given to no row', async () => {
+    const { root, stateDir } = tree.configuration;
+    fs.renameSync(root, path.join(stateDir, 'moved'));
+    const number = tree.order('start', 'promote', 0);
+    const refused = await tree.reported('an answer', (report) => 'number' in report && report.number === number);
+    assert.equal(refused.report === 'refused' && refused.reason, 'could not be started');
+    fs.renameSync(path.join(stateDir, 'moved'), root);
+    const again = tree.order('start', 'promote', 0);
+    const started = await tree.reported('a start', (report) => 'number' in report && report.number === again);
+    assert.equal(started.report, 'started');
+  });
+
   it('records go to the state folder that was opened, whatever stands at its path later', async () => {
     const { stateDir } = tree.configuration;
     fs.renameSync(stateDir, `${stateDir}-moved`);

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 
+import type { Configuration } from '../../../helpers/runtime/configuration.ts';
 import type { Installation } from '../../../helpers/runtime/installation.ts';
 import { FIXTURE_ROWS, makeExecutor, runningInstallation, Tree } from '../../fixtures/run-tree.ts';
 import { installForTest } from '../../fixtures/start-role.ts';
@@ -61,6 +62,46 @@ describe('a supervisor that must not start', () => {
     ],
   ];
 
+  const overlaps: readonly (readonly [string, string, () => void])[] = [
+    ['with a root folder that holds the state folder', 'ROOT_OVERLAPS', () => closeIn('state', (inner) => inner)],
+    [
+      'with a root folder below the state folder',
+      'ROOT_OVERLAPS',
+      () => closeIn('state', () => path.join(state, 'root')),
+    ],
+    ['with a root folder below the configuration', 'ROOT_OVERLAPS', () => closeIn('config', () => configured('root'))],
+    ['with the whole machine as root folder', 'ROOT_OVERLAPS', () => configure({ root: '/' })],
+    ['with the programs in the root folder', 'ROOT_OVERLAPS', () => configure({ root: path.dirname(built.folder) })],
+  ];
+
+  /** Changes what the owner chose, as a hand in the file would. */
+  function configure(changes: Partial<Configuration>): void {
+    const file = path.join(state, 'supervisor.json');
+    const configuration = JSON.parse(fs.readFileSync(file, 'utf8')) as Configuration;
+    fs.writeFileSync(file, JSON.stringify({ ...configuration, ...changes }));
+  }
+
+  function configured(name: string): string {
+    const { configDir } = JSON.parse(fs.readFileSync(path.join(state, 'supervisor.json'), 'utf8')) as Configuration;
+    return path.join(configDir, name);
+  }
+
+  /** Moves a folder of the executor below one that the root's owner may not search, and puts the root where it is told. */
+  function closeIn(name: 'state' | 'config', rootOf: (inner: string) => string): void {
+    const closed = path.join(base, 'closed');
+    const inner = path.join(closed, 'inner');
+    fs.mkdirSync(inner, { recursive: true });
+    fs.chmodSync(closed, 0o700);
+    const moved = path.join(inner, name);
+    fs.renameSync(path.join(base, name), moved);
+    if (name === 'state') state = moved;
+    configure(name === 'state' ? { stateDir: moved } : { configDir: moved });
+    const root = rootOf(inner);
+    fs.mkdirSync(root, { recursive: true });
+    if (process.getuid?.() === 0) fs.chownSync(root, 65534, 65534);
+    configure({ root });
+  }
+
   function moveState(): void {
     fs.renameSync(state, `${state}-moved`);
     state = `${state}-moved`;
@@ -72,11 +113,12 @@ describe('a supervisor that must not start', () => {
     fs.symlinkSync('elsewhere', path.join(base, name));
   }
 
-  for (const [title, code, cause] of cases) {
+  for (const [title, code, cause] of [...cases, ...overlaps]) {
     it(`${title} says ${code} with a remedy and no path, and starts nothing`, () => {
       cause();
       const { status, stderr } = spawnSync(process.execPath, [path.join(built.folder, 'supervisor.mjs'), state], {
         encoding: 'utf8',
+        timeout: 10_000,
       });
       assert.equal(status, 78, stderr);
       assert.match(
