@@ -53,6 +53,8 @@ export interface CoreEvents {
   violated(row: string): void;
   /** The supervisor did not start a row that was asked for, or a row went down. */
   missing(row: string, reason: string): void;
+  /** What a person may want to read in the log: a closed code and a sentence without content, paths or keys. */
+  noted(code: string, sentence: string): void;
   /** The supervisor is gone: nothing may go on. */
   orphaned(): void;
 }
@@ -91,6 +93,7 @@ export class Core {
       workspace: () => this.workspace.client,
       peer: this.promote,
       start: (slot) => rows.startPromote(slot),
+      note: (code, sentence) => events.noted(code, sentence),
     });
   }
 

@@ -5,6 +5,7 @@
 import net from 'node:net';
 import { pino } from 'pino';
 import { Core, DESCRIPTORS } from './core.ts';
+import type { Note } from './executor.ts';
 import { Home } from './home.ts';
 import { serveOwner } from './owner.ts';
 import { ownerTable } from './owner-table.ts';
@@ -20,6 +21,7 @@ const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, pino.
 async function main(): Promise<void> {
   const supervisor = new net.Socket({ fd: DESCRIPTORS.supervisor, readable: true, writable: true });
   const trace = new TraceLog(`/proc/self/fd/${DESCRIPTORS.state}`);
+  const note: Note = (code, sentence) => log.info({ code }, sentence);
   const core = await Core.open(supervisor, {
     violated: (row) => {
       log.error(
@@ -30,10 +32,11 @@ async function main(): Promise<void> {
     },
     missing: (row, reason) =>
       log.warn({ code: 'ROW_MISSING', row, reason }, 'a role is not there; what needs it fails until it is'),
+    noted: note,
     // Without the supervisor nobody could start or end a role: the daemon does not outlive it.
     orphaned: () => process.exit(0),
   });
-  const home: Home = new Home(core, trace.inspect, (code, sentence) => log.info({ code }, sentence));
+  const home: Home = new Home(core, trace.inspect, note);
   const stop = (): void => {
     if (home.executor) home.executor.actor.send({ type: 'daemon.stop' });
     else process.exit(0);

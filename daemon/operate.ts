@@ -31,15 +31,17 @@ export interface Workers {
   readonly differenceShown: () => 'page' | 'machine';
 }
 
-/** Runs a started command. Rejects only when its outcome cannot be known: a helper that was asked to change something is gone. */
+/**
+ * Runs a started command. Rejects only when its outcome cannot be known: a helper that was asked to write is gone, or a promotion was
+ * handed over and nobody can say what became of it (OutcomeUnknown).
+ */
 export async function runOperation(workers: Workers, command: AdmittedCommand): Promise<Finished> {
   try {
     return finish(command, await perform(workers, command));
   } catch (error) {
     const answered = error instanceof HelperRefused || error instanceof PeerAbsent;
-    const harmless = !command.operation.writes && command.operation.key !== 'workspace.promote';
     const gone = error instanceof HelperGone || error instanceof HelperSilent;
-    if (answered || (gone && harmless)) return finish(command, failure(codeOf(error), messageOf(error)));
+    if (answered || (gone && !command.operation.writes)) return finish(command, failure(codeOf(error), messageOf(error)));
     throw error;
   }
 }
@@ -112,5 +114,5 @@ function codeOf(error: unknown): FailureCode {
 function messageOf(error: unknown): string {
   return error instanceof HelperRefused
     ? `${error.code}: ${error.message}`
-    : 'The workspace helper is not there; it is being started again.';
+    : 'A process that this needs is not there; try again in a moment.';
 }

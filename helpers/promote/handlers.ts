@@ -15,6 +15,7 @@ import { createOwn, openOwn, UntrustedFile } from './own-folder.ts';
 import { readPin } from './owner-folder.ts';
 import type { OwnerPin, PromoteBody, PromoteRefusal, PromoteReply } from './protocol.ts';
 import { causeOf, needsPerson, recover } from './recover.ts';
+import type { Recovered } from './recover.ts';
 import { admitKey, KeyRefused } from '../protocol/signed.ts';
 import { repair } from './repair.ts';
 import { restingIds } from './resting-place.ts';
@@ -62,7 +63,7 @@ export class PromoteHandlers {
    * Takes the locks and settles what is there. Throws PromoteRefused BUSY where another process of this executor works, or where
    * something must be settled in a root that somebody else holds.
    */
-  recover(): PromoteReply<'promote.recover'> {
+  recover(): Recovered {
     try {
       this.#lockOwn();
       if (!this.#lockRoot()) {

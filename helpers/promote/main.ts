@@ -12,6 +12,7 @@ import { promoteEvents, promoteRefusals, promoteRequests } from './protocol.ts';
 process.on('SIGIO', () => undefined);
 
 const bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
+const slot = Number(process.env['NESSIE_SLOT'] ?? 0);
 const forbidden = forbiddenChains(process.env['NESSIE_FORBIDDEN_FOLDERS'] ?? '');
 const handlers = new PromoteHandlers(
   { root: 4, draft: 5, own: 6, owner: 7, forbidden },
@@ -35,7 +36,7 @@ const server = serve<typeof contract, Phase>({
       handle: () => {
         const recovered = handlers.recover();
         server.enter('settled');
-        return recovered;
+        return { slot, ...recovered };
       },
     },
     'promote.repair': { phases: ['settled'], times: 'once', handle: (body) => handlers.repair(body) },

@@ -12,7 +12,7 @@ import { signedSchema } from '../protocol/signed.ts';
 import { failureCodes } from '../protocol/operations.ts';
 
 /** Raised by any change of a union below. */
-export const PROMOTE_PROTOCOL_VERSION = 1;
+export const PROMOTE_PROTOCOL_VERSION = 2;
 
 /** Path text of files of which another copy was kept beside, because somebody else changed them meanwhile. */
 const kept = z.array(z.string().max(4096)).max(1000);
@@ -22,6 +22,8 @@ export const promoteRequests = {
   'promote.recover': {
     body: z.strictObject({}),
     reply: z.strictObject({
+      /** Number of the draft's folder that this process was started for, 0 for none: an approval of another draft is not for it. */
+      slot: z.int().min(0).max(0xffff_ffff),
       outcome: z.enum(['nothing-to-do', 'rolled-back', 'finished', 'cleaned', 'needs-attention']),
       /** Paths, as path text, of files in a third state; both copies are kept. */
       conflicts: z.array(z.string()).max(1000),

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
+import { askDaemon } from '../../daemon/cli/owner-client.ts';
+import type { CommandId, RunId } from '../../helpers/protocol/ids.ts';
+import { tryLock } from '../../helpers/runtime/native-locks.ts';
+import { attach, hasStrace } from '../fakes/killer.ts';
+import type { Call } from '../fakes/killer.ts';
+import { skipBecause } from '../skip.ts';
 import type { FakeControlPlane } from '../fakes/fake-control-plane.ts';
 import { signal } from '../faults/processes.ts';
 import { pairedExecutor } from '../fixtures/executor.ts';
@@ -14,6 +20,8 @@ describe('a promotion on a real executor', function () {
   let executor: RealExecutor;
   let promotions: Promotions;
   let end: () => Promise<void>;
+  /** Locks that a test holds, by what they are on. */
+  const locks = new Map<string, number>();
 
   before(async () => {
     ({ plane, executor, end } = await pairedExecutor());
@@ -22,7 +30,12 @@ describe('a promotion on a real executor', function () {
   after(() => end());
   afterEach(async () => {
     plane.beHonest();
+    for (const where of locks.keys()) unlock(where);
     await executor.is('online');
+    await until('workspace is there', async () => {
+      const { rows } = await executor.status();
+      return rows.find(({ row }) => row === 'workspace')?.connected || undefined;
+    });
   });
 
   const inRoot = (name: string): boolean => fs.existsSync(path.join(executor.root, name));
@@ -48,7 +61,163 @@ describe('a promotion on a real executor', function () {
       assert.equal(inRoot(`${run}.txt`), ending === 'succeeded');
     });
   }
+
+  it('whose promote dies before its commit is told as rolled back, and the tree is the old one', async () => {
+    const { run, id } = await stagedAndHeld();
+    signal(promotions.pid() ?? 0, 'SIGKILL');
+    const { ending, result } = await promotions.told(id);
+    assert.equal(ending, 'failed');
+    assert.equal((result as { code: string }).code, 'PROMOTION_IO_FAILURE');
+    assert.deepEqual(placed(run), []);
+  });
+
+  it('whose promote dies with the commit made and its sync to come is told as promoted, since recovery goes forward', async function () {
+    if (!hasStrace()) skipBecause(this, 'strace');
+    const seen = await tracedPromotion([]);
+    assert.equal(seen.ending, 'succeeded');
+    const commit = seen.calls.indexOf(seen.calls.filter(({ name }) => name === 'renameat2').at(-2) ?? never());
+    const sync = seen.calls[commit + 1];
+    assert.equal(sync?.name, 'fsync');
+    const died = await tracedPromotion([`fsync:signal=KILL:when=${sync.nth}`]);
+    assert.equal(died.calls.at(-1)?.nth, sync.nth, 'it died there');
+    assert.equal(died.ending, 'succeeded');
+    assert.ok(inRoot(died.file));
+  });
+
+  it('that died and that no recovery can settle now is unknown, not failed, and the next promotion settles it', async () => {
+    const { run, id } = await stagedAndHeld();
+    signal(promotions.pid() ?? 0, 'SIGKILL');
+    await lock(executor.root);
+    await until('its outcome is recorded', async () => (await outcomeOf(id)) === 'unknown' || undefined);
+    assert.equal(
+      plane.told.find(({ command, ending }) => command === id && ending !== undefined),
+      undefined,
+    );
+    unlock(executor.root);
+    assert.equal(await promoted('after.txt'), 'succeeded');
+    assert.deepEqual(placed(run), []);
+    assert.deepEqual(leftIn(executor.root), []);
+  });
+
+  it('that ended while workspace died is told as it ended', async () => {
+    const run = newRun();
+    await promotions.draft(run, `${run}.txt`, 'draft');
+    const frame = await promotions.approved(run);
+    plane.deliver(frame);
+    const promote = await promotions.freeze();
+    signal(executor.pidOf('workspace'), 'SIGKILL');
+    signal(promote, 'SIGCONT');
+    assert.equal((await promotions.told(idOf(frame))).ending, 'succeeded');
+    assert.ok(inRoot(`${run}.txt`));
+  });
+
+  it('that is refused because another one has not ended leaves nothing behind that the next one meets', async () => {
+    const [first, second] = [newRun(), newRun()];
+    const own = path.join(executor.places.stateDir, 'promote', 'lock');
+    await lock(own);
+    for (const run of [first, second]) await promotions.draft(run, `${run}.txt`, 'draft');
+    const refused = await promotions.approved(first);
+    plane.deliver(refused);
+    const { ending, result } = await promotions.told(idOf(refused));
+    assert.equal(ending, 'failed');
+    assert.match((result as { message: string }).message, /^BUSY/);
+    unlock(own);
+    const frame = await promotions.approved(second);
+    plane.deliver(frame);
+    assert.equal((await promotions.told(idOf(frame))).ending, 'succeeded');
+    assert.deepEqual([inRoot(`${first}.txt`), inRoot(`${second}.txt`)], [false, true]);
+  });
+
+  it('whose journal was damaged is set aside by the person after a restore was refused', async () => {
+    await executor.stop();
+    const journal = path.join(executor.places.stateDir, 'promote', 'journal.prepared');
+    fs.writeFileSync(journal, 'damaged', { mode: 0o600 });
+    const { uid, gid } = fs.statSync(path.dirname(journal));
+    fs.chownSync(journal, uid, gid);
+    await executor.start();
+    assert.equal((await executor.is('error')).fault, 'JOURNAL_DAMAGED');
+    const repair = (choice: 'restore' | 'set-aside') =>
+      askDaemon(executor.places.stateDir, 'daemon.repair', { journal: choice });
+    await assert.rejects(repair('restore'), /set-aside/);
+    await repair('set-aside');
+    await executor.is('online');
+    assert.equal(await promoted('again.txt'), 'succeeded');
+  });
+
+  /** A promotion of many files whose promote stands still with its stage in the tree, before its commit. */
+  async function stagedAndHeld(): Promise<{ run: RunId; id: CommandId }> {
+    const run = newRun();
+    for (let index = 0; index < FILES; index += 1)
+      await promotions.draft(run, `${run}-${index}.txt`, 'draft\n'.repeat(200));
+    const frame = await promotions.approved(run);
+    plane.deliver(frame);
+    const deadline = performance.now() + 20_000;
+    // The stage stands for some milliseconds only: every turn of the loop looks.
+    while (leftIn(executor.root).length === 0) {
+      assert.ok(performance.now() < deadline, 'no stage came');
+      await new Promise((resolve) => void setImmediate(resolve));
+    }
+    await promotions.freeze();
+    assert.notDeepEqual(leftIn(executor.root), [], 'it was held in time');
+    assert.ok(!fs.existsSync(path.join(executor.places.stateDir, 'promote', 'journal.committed')));
+    return { run, id: idOf(frame) };
+  }
+
+  /** One promotion of one file with strace on its promote; the calls that changed something, and how it was told to end. */
+  async function tracedPromotion(inject: readonly string[]): Promise<{ file: string; calls: Call[]; ending: unknown }> {
+    const run = newRun();
+    await promotions.draft(run, `${run}.txt`, 'draft');
+    const frame = await promotions.approved(run);
+    plane.deliver(frame);
+    const promote = await promotions.freeze();
+    const tracer = await attach(promote, inject);
+    signal(promote, 'SIGCONT');
+    const { ending } = await promotions.told(idOf(frame));
+    await tracer.detach();
+    return { file: `${run}.txt`, calls: tracer.calls(), ending };
+  }
+
+  /** Promotes one new file in a run of its own; how it ended. */
+  async function promoted(name: string): Promise<string | undefined> {
+    const run = newRun();
+    await promotions.draft(run, name, 'draft');
+    const frame = await promotions.approved(run);
+    plane.deliver(frame);
+    return (await promotions.told(idOf(frame))).ending;
+  }
+
+  /** Takes the lock of a file or folder as soon as nobody has it. */
+  async function lock(where: string): Promise<void> {
+    const descriptor = fs.openSync(where, 'r');
+    locks.set(where, descriptor);
+    await until('the lock is free', () => tryLock(descriptor) || undefined);
+  }
+
+  function unlock(where: string): void {
+    fs.closeSync(locks.get(where) ?? never());
+    locks.delete(where);
+  }
+
+  async function outcomeOf(id: CommandId): Promise<string | null | undefined> {
+    const { commands } = await askDaemon(executor.places.stateDir, 'daemon.commands', { limit: 100 });
+    return commands.find(({ command }) => command === id)?.outcome;
+  }
+
+  function placed(run: RunId): string[] {
+    return fs.readdirSync(executor.root).filter((name) => name.startsWith(run));
+  }
 });
+
+const FILES = 40;
+
+/** Stage folders in a root. */
+function leftIn(root: string): string[] {
+  return fs.readdirSync(root).filter((name) => name.startsWith('.nessie-stage-'));
+}
+
+function never(): never {
+  throw new TypeError('what was looked for is not there');
+}
 
 /** What a trace line says of a command whose helper did not stop in time. */
 function graceOf(command: string): string {

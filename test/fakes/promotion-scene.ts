@@ -20,6 +20,7 @@ import type { Approval } from '../../helpers/protocol/statements.ts';
 import { statx } from '../../helpers/runtime/native-files.ts';
 import type { Exit } from '../../helpers/runtime/exits.ts';
 import type { PromoteBody, PromoteReply } from '../../helpers/promote/protocol.ts';
+import type { Recovered } from '../../helpers/promote/recover.ts';
 import { startRealRow, uidOf } from './real-row.ts';
 import type { RealInstallation } from './real-row.ts';
 
@@ -266,10 +267,11 @@ export class PromotionScene {
   }
 
   /** Recovers in a process of its own. */
-  async recover(installation: RealInstallation): Promise<PromoteReply<'promote.recover'>> {
+  async recover(installation: RealInstallation): Promise<Recovered> {
     const running = this.start(installation);
     try {
-      return await running.client.request('promote.recover', {}, asking);
+      const { slot: _slot, ...recovered } = await running.client.request('promote.recover', {}, asking);
+      return recovered;
     } finally {
       running.client.close();
       await running.exited;
