@@ -6,7 +6,7 @@ const resolverFile = (path: string): PathRule => ({
   reason: 'the system resolver reads it',
 });
 
-/** INVARIANT 1: it reads nothing that is worth stealing and writes nothing. INVARIANT 2: it opens no connection but to the origin's port. */
+/** INVARIANT 1: it reads nothing that is worth stealing and writes nothing. INVARIANT 2: over TCP it connects to no port but the origin's and a name server's. */
 export const link: Confined = {
   row: 'link',
   entry: 'helpers/link/main.ts',
@@ -33,7 +33,7 @@ export const link: Confined = {
   network: {
     reach: 'the one origin',
     reason:
-      "the origin's port, and port 53 for long answers of a name server; the address is link's own check, not the kernel's",
+      "over TCP the origin's port, and port 53 for long answers of a name server; the address, and all of a datagram, is link's own check, not the kernel's",
   },
   environment: [
     {
@@ -57,7 +57,7 @@ export const link: Confined = {
     sockets: 'internet',
     accept: false,
     metadata: 'none',
-    reason: 'streams to the origin and datagrams to name servers; no Unix socket, no listening',
+    reason: 'streams to the origin and datagrams to name servers; no Unix socket, no port of its own, no listening',
   },
   koffi: undefined,
   peers: [{ row: 'daemon', asks: 'the peer', reason: 'what to send; what arrived is told by event' }],

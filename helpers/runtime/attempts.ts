@@ -14,11 +14,18 @@ export type Attempt =
       readonly path: string;
     }
   | {
-      readonly what: 'connect over TCP' | 'connect by multipath TCP' | 'connect by a first send';
+      readonly what: 'connect over TCP' | 'connect by multipath TCP' | 'connect by a first send' | 'send a datagram';
       readonly port: number;
     }
   | { readonly what: 'connect to a Unix socket'; readonly path: string }
-  | { readonly what: 'listen on a network' | 'make a socket pair' | 'start a child' | 'look at shared memory' }
+  | {
+      readonly what:
+        | 'listen on a network'
+        | 'bind a UDP port'
+        | 'make a socket pair'
+        | 'start a child'
+        | 'look at shared memory';
+    }
   | { readonly what: 'signal a process' | 'signal a thread' | 'queue a signal'; readonly pid: number }
   | { readonly what: 'execve a program' | 'execveat an absolute path'; readonly path: string; readonly number: number }
   | { readonly what: 'execveat a memory file'; readonly number: number }

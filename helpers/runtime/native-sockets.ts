@@ -3,6 +3,7 @@ import { syscall } from './libc.ts';
 const AF_UNIX = 1;
 const AF_INET = 2;
 const SOCK_STREAM = 1;
+const SOCK_DGRAM = 2;
 const SOCK_CLOEXEC = 0o2000000;
 /** Bytes of `sun_path` in `struct sockaddr_un` (unix(7)). */
 const PATH_LIMIT = 108;
@@ -67,5 +68,21 @@ export function connectByFirstSend(port: number): number {
   const socket = syscall('socket', AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const name = loopback(port);
   syscall('sendto', socket, Buffer.from('\n'), 1, MSG_FASTOPEN, name, name.length);
+  return socket;
+}
+
+/** Makes a datagram socket with a port of its own on 127.0.0.1, at which it could be reached; the probe's attempt. */
+export function bindDatagrams(): number {
+  const socket = syscall('socket', AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const name = loopback(0);
+  syscall('bind', socket, name, name.length);
+  return socket;
+}
+
+/** Makes a datagram socket and sends an empty datagram to a port on 127.0.0.1; the probe's attempt. */
+export function sendDatagram(port: number): number {
+  const socket = syscall('socket', AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const name = loopback(port);
+  syscall('sendto', socket, Buffer.alloc(0), 0, 0, name, name.length);
   return socket;
 }

@@ -13,7 +13,15 @@ import { OWN_PROGRAM_EXIT, type Attempt, type Outcome, type ProbeLine } from './
 import { syscall } from './libc.ts';
 import { O_TMPFILE } from './native-files.ts';
 import { execPath, lookAtSharedMemory, memfdCreate, queueNoSignal } from './native-process.ts';
-import { connectByFirstSend, connectByMultipath, connectTo, socketPair, unixSocket } from './native-sockets.ts';
+import {
+  bindDatagrams,
+  connectByFirstSend,
+  connectByMultipath,
+  connectTo,
+  sendDatagram,
+  socketPair,
+  unixSocket,
+} from './native-sockets.ts';
 
 /** The smallest program: one segment of code that exits with OWN_PROGRAM_EXIT (elf(5)). */
 function tinyProgram(): Buffer {
@@ -140,6 +148,8 @@ function reach(attempt: Attempt): void {
   if (attempt.what === 'make a socket pair') return void socketPair();
   if (attempt.what === 'connect by multipath TCP') return fs.closeSync(connectByMultipath(attempt.port));
   if (attempt.what === 'connect by a first send') return fs.closeSync(connectByFirstSend(attempt.port));
+  if (attempt.what === 'bind a UDP port') return fs.closeSync(bindDatagrams());
+  if (attempt.what === 'send a datagram') return fs.closeSync(sendDatagram(attempt.port));
   if (attempt.what === 'look at shared memory') return lookAtSharedMemory();
   if (attempt.what === 'execveat an own file') return runOwnFile(attempt.folder, attempt.number);
   if (attempt.what !== 'execveat a memory file') throw new Error(`${attempt.what} is tried elsewhere`);

@@ -11,10 +11,11 @@ import { pathBehind } from './sources.ts';
 /** One try of a twin, what must come of it, and what the auditor reads. */
 export type Try = { readonly title: string; readonly attempt: Attempt; readonly expected: 'reached' | 'refused' };
 
-/** What the tries aim at beside the executor's own folders: a TCP port and a Unix socket that `audit` listens on, and its own process. */
+/** What the tries aim at beside the executor's own folders: a TCP port, a UDP port and a Unix socket of `audit`, and its own process. */
 export type Aims = {
   readonly configuration: Configuration;
   readonly tcpPort: number;
+  readonly udpPort: number;
   readonly unixPath: string;
   readonly pid: number;
   readonly scratch: string;
@@ -156,7 +157,7 @@ function optionalTries({ tcpPort }: Aims): Try[] {
 
 /** Everything that a row's twin tries; execs come last, because a success would end the twin. */
 export function triesOf(row: Confined, aims: Aims): Try[] {
-  const { configuration, pid, tcpPort, unixPath } = aims;
+  const { configuration, pid, tcpPort, udpPort, unixPath } = aims;
   const shadow =
     process.getuid?.() === 0 ? [refused('read /etc/shadow', { what: 'read a file', path: '/etc/shadow' })] : [];
   return [
@@ -170,6 +171,13 @@ export function triesOf(row: Confined, aims: Aims): Try[] {
     refused('watch the root folder', { what: 'watch a folder', path: configuration.root }),
     refused('connect over TCP to another port', { what: 'connect over TCP', port: tcpPort }),
     refused('listen on a network', { what: 'listen on a network' }),
+    refused('bind a UDP port', { what: 'bind a UDP port' }),
+    // no version of Landlock limits datagrams, and the resolver of the C library sends some: so link may, to any port
+    {
+      title: 'send a datagram to another port',
+      attempt: { what: 'send a datagram', port: udpPort },
+      expected: row.systemCalls.sockets === 'internet' ? 'reached' : 'refused',
+    },
     refused('connect to a Unix socket', { what: 'connect to a Unix socket', path: unixPath }),
     refused('make a socket pair', { what: 'make a socket pair' }),
     refused('signal another process', { what: 'signal a process', pid }),

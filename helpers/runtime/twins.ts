@@ -3,6 +3,8 @@
  * once more without any. A try counts when the twin was refused (or let, where the row is meant to) and the control was let.
  */
 import { spawn } from 'node:child_process';
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
 import fs from 'node:fs';
 import { createServer, Socket, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -179,18 +181,22 @@ async function withAims<T>(configuration: Configuration, use: (aims: Aims) => Pr
   const scratch = fs.mkdtempSync(path.join(tmpdir(), 'audit-'));
   // an uid of the range must fail by confinement, not by the mode of this folder
   fs.chmodSync(scratch, 0o755);
-  const [tcp, unix] = [createServer(greet), createServer(greet)];
+  const [tcp, unix, udp] = [createServer(greet), createServer(greet), createSocket('udp4')];
   try {
     await listening(tcp, { port: 0, host: '127.0.0.1' });
+    udp.bind(0, '127.0.0.1');
+    await once(udp, 'listening');
     const unixPath = path.join(scratch, 'canary.sock');
     await listening(unix, unixPath);
     fs.chmodSync(unixPath, 0o777);
     const address = tcp.address();
     if (address === null || typeof address === 'string') throw new Error('the canary has no port');
-    return await use({ configuration, tcpPort: address.port, unixPath, pid: process.pid, scratch });
+    const ports = { tcpPort: address.port, udpPort: udp.address().port };
+    return await use({ configuration, ...ports, unixPath, pid: process.pid, scratch });
   } finally {
     tcp.close();
     unix.close();
+    udp.close();
     fs.rmSync(scratch, { recursive: true, force: true });
   }
 }

@@ -168,6 +168,8 @@ const TCP_FASTOPEN_CONNECT = 30n;
  * Sockets of the row that connects.
  * THREAT: Landlock's rules of ports hold for connect(2) on TCP alone. Multipath TCP (262), SMC (256) and SCTP are other
  * protocols to it, and a send with MSG_FASTOPEN connects without connect(2) (test/helpers/runtime/twins.test.ts).
+ * Datagrams are limited by nothing: the C library's resolver needs them, the port stands in memory that no filter reads, and
+ * a taken-over row may send some to any port and address. It cannot bind a port where others would look for it.
  */
 function internet(): Rule[] {
   const kinds = [
@@ -197,10 +199,12 @@ function internet(): Rule[] {
 function sockets(calls: SystemCalls): Rule[] {
   const open = calls.sockets === 'internet' ? internet() : [];
   const connecting: readonly SyscallName[] =
-    calls.sockets === 'internet' ? [] : ['connect', 'bind', 'sendmsg', 'sendmmsg', 'recvmsg', 'recvmmsg'];
+    calls.sockets === 'internet' ? [] : ['connect', 'sendmsg', 'sendmmsg', 'recvmsg', 'recvmmsg'];
   return [
     ...open,
     ...each('EACCES', 'peers are given at the start; no row makes another', ['socket', 'socketpair', ...connecting]),
+    // who connects needs no port of its choice: neither Node nor a resolver binds before it connects
+    ...each('EACCES', 'nobody is to look for a row at a port', ['bind']),
     // a row that accepts also listens: Node does so again on an inherited listener, and no other socket is at hand
     ...(calls.accept ? [] : each('EACCES', 'no listener is inherited', ['listen', 'accept', 'accept4'])),
   ];

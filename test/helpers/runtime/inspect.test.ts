@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { createSocket } from 'node:dgram';
+import type { RemoteInfo, Socket as DgramSocket } from 'node:dgram';
+import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
 
@@ -13,6 +16,8 @@ describe('the inspection of a running tree', () => {
   let removeInstallation: () => void;
   let base: string;
   let tree: Tree;
+  let nameServer: DgramSocket;
+  let asked: { readonly question: Buffer; readonly port: number };
 
   before(async () => {
     ({ installation: built, remove: removeInstallation } = await installForTest({
@@ -24,8 +29,17 @@ describe('the inspection of a running tree', () => {
     ({ base } = made);
     tree = new Tree(built, made.configuration);
     await tree.ready();
+    nameServer = createSocket('udp4');
+    nameServer.bind(0, '127.0.0.1');
+    await once(nameServer, 'listening');
+    // what a datagram socket gives with `message`
+    const question = once(nameServer, 'message') as Promise<[Buffer, RemoteInfo]>;
+    tree.send(`to link ask ${nameServer.address().port}`);
+    const [bytes, { port }] = await question;
+    asked = { question: bytes, port };
   });
   after(async () => {
+    nameServer.close();
     await tree.stop();
     removeInstallation();
     if (installation.folder !== built.folder) fs.rmSync(installation.folder, { recursive: true });
@@ -51,6 +65,15 @@ describe('the inspection of a running tree', () => {
     ]);
     for (const { sockets } of processes)
       assert.ok(!sockets.some(({ family, isListening }) => isListening && family !== 'unix'));
+  });
+
+  it('a name server answers link, which may bind no port for it', async () => {
+    const answer = Buffer.concat([asked.question, Buffer.from('c00c000100010000003c0004c0000201', 'hex')]);
+    // a response (RFC 1035, section 4.1.1) with one answer, 192.0.2.1
+    answer.writeUInt16BE(0x8180, 2);
+    answer.writeUInt16BE(1, 6);
+    nameServer.send(answer, asked.port, '127.0.0.1');
+    assert.match((await tree.heard('link', 'answered')).said, /^answered 192\.0\.2\.1/);
   });
 
   it('names a process whose record is gone, and one whose recorded rules are not those of the table', () => {

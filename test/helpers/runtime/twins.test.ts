@@ -63,6 +63,7 @@ describe('twins', () => {
     'connect by multipath TCP to another port',
     'connect by a first send to another port',
     'listen on a network',
+    'bind a UDP port',
     'connect to a Unix socket',
     'make a socket pair',
     'signal another process',
@@ -88,6 +89,15 @@ describe('twins', () => {
       for (const { row, twin } of tried) assert.equal(twin.reached, false, row);
     });
   }
+
+  it('datagrams are not limited by the kernel: link can send one to any port, and no other row can send any', () => {
+    const tried = findings.filter(({ title }) => title === 'send a datagram to another port');
+    assert.equal(tried.length, Object.values(TABLE).filter(({ confined }) => confined).length);
+    for (const { row, expected, twin } of tried) {
+      assert.equal(twin.reached, row === 'link', row);
+      assert.equal(expected, row === 'link' ? 'reached' : 'refused', row);
+    }
+  });
 
   it('no row can run a file that it wrote into its own folder', () => {
     const tried = findings.filter(({ title }) => title === 'execveat an own file');
