@@ -3,6 +3,7 @@
  */
 import { runIdSchema } from '../../helpers/protocol/ids.ts';
 import type { RunId } from '../../helpers/protocol/ids.ts';
+import { withdrawConfirmations } from './confirmations.ts';
 import { CliFailure } from './failure.ts';
 import { askDaemon } from './owner-client.ts';
 import type { Places } from './places.ts';
@@ -31,7 +32,7 @@ export async function listDrafts(terminal: Terminal, places: Places, isJson: boo
   for (const line of columns([['RUN', 'CHANGES', 'SIZE', 'LAST CHANGE'], ...rows])) say(terminal, line);
 }
 
-/** Removes a draft for good, after a person typed its last eight digits. Rejects with CliFailure: refused. */
+/** Removes a draft for good, with what was confirmed of it, after a person typed its last eight digits. Rejects with CliFailure: refused. */
 export async function discardDraft(
   terminal: Terminal,
   places: Places,
@@ -43,6 +44,7 @@ export async function discardDraft(
   if (!isConfirmed && !(await typed(terminal, `This draft is lost for good. Type ${digits} to discard it:`, digits))) {
     throw new CliFailure('refused', 'nothing was discarded');
   }
+  withdrawConfirmations(places, run);
   const { discarded } = await askDaemon(places.stateDir, 'daemon.discard', { run });
   if (!discarded) throw new CliFailure('refused', 'there is no draft of that run');
   say(terminal, 'Discarded.');

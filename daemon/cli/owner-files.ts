@@ -29,7 +29,7 @@ export function makeFolder(folder: string, { folder: mode }: Readers): void {
 export function writeOwnerFile(file: string, text: string, readers: Readers): void {
   const folder = path.dirname(file);
   const unfinished = path.join(folder, `.${path.basename(file)}.${randomBytes(8).toString('hex')}`);
-  const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW, O_RDONLY, O_DIRECTORY } = fs.constants;
+  const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = fs.constants;
   try {
     const descriptor = fs.openSync(unfinished, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, readers.file);
     try {
@@ -45,7 +45,17 @@ export function writeOwnerFile(file: string, text: string, readers: Readers): vo
     fs.rmSync(unfinished, { force: true });
     throw error;
   }
-  const opened = fs.openSync(folder, O_RDONLY | O_DIRECTORY);
+  flushFolder(folder);
+}
+
+/** Removes a file durably: it does not come back after lost power. */
+export function removeOwnerFile(file: string): void {
+  fs.rmSync(file, { force: true });
+  flushFolder(path.dirname(file));
+}
+
+function flushFolder(folder: string): void {
+  const opened = fs.openSync(folder, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
   try {
     fs.fsyncSync(opened);
   } finally {

@@ -9,6 +9,13 @@ import { knownPlaces, placesIn, placesOf } from './places.ts';
 import type { Places } from './places.ts';
 import { ownTerminal } from './terminal.ts';
 
+type ReviewOptions = {
+  readonly approve: boolean;
+  readonly withdraw?: boolean;
+  readonly json: boolean;
+  readonly pager: boolean;
+};
+
 type Selection = { readonly name?: string; readonly in?: string };
 
 const uid = (): number => process.getuid?.() ?? -1;
@@ -126,20 +133,24 @@ function addWork(program: Command, selected: () => Places): void {
       (await import('./drafts.ts')).discardDraft(ownTerminal(), selected(), run, options.yes),
     );
   json(program.command('review').argument('<run>'))
-    .description('show what a draft changes, line by line; with --approve confirm it on this machine')
+    .description(
+      'show what a draft changes, line by line; with --approve confirm it on this machine, for one promotion',
+    )
     .option('--approve', 'ask for a confirmation after everything was shown; needs a person at a terminal', false)
+    .addOption(
+      new Option('--withdraw', 'take back what was confirmed, before it was used').conflicts(['approve', 'json']),
+    )
     .option('--no-pager', 'do not stop after each screen')
     .addHelpText(
       'after',
       examples('review run_0123456789abcdef0123456789abcdef', 'review run_0123456789abcdef0123456789abcdef --approve'),
     )
-    .action(async (run: string, options: { approve: boolean; json: boolean; pager: boolean }) =>
-      (await import('./review.ts')).review(ownTerminal(), selected(), run, {
-        approve: options.approve,
-        isJson: options.json,
-        isPaged: options.pager,
-      }),
-    );
+    .action(async (run: string, options: ReviewOptions) => {
+      const { review, withdraw } = await import('./review.ts');
+      const { approve, withdraw: isWithdrawn = false, json: isJson, pager: isPaged } = options;
+      if (isWithdrawn) return withdraw(ownTerminal(), selected(), run);
+      return review(ownTerminal(), selected(), run, { approve, isJson, isPaged });
+    });
   addPolicy(program, selected);
 }
 

@@ -1,18 +1,18 @@
 /*
- * `review RUN`: the content difference of a draft, on this machine; with --approve the owner confirms exactly what was shown.
+ * `review RUN`: the content difference of a draft, on this machine; with --approve the owner confirms exactly what was shown,
+ * with --withdraw takes that back.
  *
  * INVARIANT 1  A confirmation names one manifest, all of whose changes were printed in this very command.
  * INVARIANT 2  Nothing of a draft reaches the terminal unescaped.
  */
-import path from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import type { RunId } from '../../helpers/protocol/ids.ts';
 import { guardOf, guardsOf } from '../../helpers/protocol/guarded.ts';
 import { fromPathText } from '../../helpers/protocol/path-text.ts';
 import type { DaemonReply } from '../protocol.ts';
+import { withdrawConfirmations, writeConfirmation } from './confirmations.ts';
 import { readRun } from './drafts.ts';
 import { CliFailure } from './failure.ts';
-import { configurationReaders, makeFolder, writeOwnerFile } from './owner-files.ts';
 import { askOver, connectOwner } from './owner-client.ts';
 import type { OwnerClient } from './owner-client.ts';
 import type { Places } from './places.ts';
@@ -188,17 +188,24 @@ async function approve({ terminal, places, client, run }: Approving, changes: re
     throw new CliFailure('refused', 'nothing was confirmed');
   }
   const { rootIdentity } = await askOver(client, 'daemon.root', {});
-  const confirmation = {
+  writeConfirmation(places, {
     version: 1,
     run,
     manifestDigest,
     rootIdentity: Buffer.from(rootIdentity).toString('hex'),
     guarded,
     at: Date.now(),
-  };
-  const readers = configurationReaders(process.getuid?.() ?? -1);
-  const folder = path.join(places.ownerDir, 'confirmations');
-  makeFolder(folder, readers);
-  writeOwnerFile(path.join(folder, `${manifestDigest}.json`), `${JSON.stringify(confirmation, null, 2)}\n`, readers);
-  say(terminal, 'Confirmed on this machine. The person on the page approves it there.');
+  });
+  say(
+    terminal,
+    'Confirmed on this machine, for one promotion within an hour. The person on the page approves it there.',
+  );
+  say(terminal, 'To take it back before that: `nessie-executor review RUN --withdraw`.');
+}
+
+/** Takes back what was confirmed of a draft; no daemon is needed. A promotion that has begun is not stopped by it. Throws CliFailure: refused where nothing was confirmed. */
+export function withdraw(terminal: Terminal, places: Places, text: string): void {
+  if (withdrawConfirmations(places, readRun(text)) === 0)
+    throw new CliFailure('refused', 'nothing is confirmed of that run');
+  say(terminal, 'Taken back. Nothing of that run is applied before it is confirmed here again.');
 }

@@ -175,7 +175,7 @@ export const failures: Record<FailureCode, Line> = {
     'Make room or mend the disk, then approve again.',
   ],
   PROMOTION_CONFIRMATION_REQUIRED: [
-    'A person at the machine must confirm as well.',
+    'A person at the machine must confirm as well; a confirmation serves one promotion, within an hour.',
     '`nessie-executor review RUN --approve` there.',
   ],
   HELPER_UNAVAILABLE: ['The process for it could not be started.', '`nessie-executor doctor`.'],

@@ -35,6 +35,8 @@ const node = /^node:/;
 const calculating = /^node:(assert|assert\/strict|buffer|crypto|util)$/;
 const machines = /^machines\//;
 const protocolFolder = /^helpers\/protocol\//;
+/** What the owner's files hold: pin, policy and confirmations, which the command line writes and promote believes. */
+const ownersFiles = /^helpers\/promote\/protocol\.ts$/;
 const anyProtocol = /^(helpers\/[^/]+|guest|server|daemon)\/protocol\.ts$/;
 const runtimeForRoles = /^helpers\/runtime\/(?!libc\.ts|native-)/;
 
@@ -264,6 +266,7 @@ export const folders: readonly FolderRule[] = [
       /^actors\//,
       /^helpers\/table\.ts$/,
       protocolFolder,
+      ownersFiles,
       /^server\/protocol\.ts$/,
       /^helpers\/runtime\/(probe|start|twins|inspect|configuration|installation|exits|launch-steps)\.ts$/,
       node,

@@ -12,12 +12,13 @@ import type { AdmittedKey, Signed } from '../protocol/signed.ts';
 import { openStatement } from '../protocol/statements.ts';
 import type { Approval, Opened } from '../protocol/statements.ts';
 import { guardsOf } from '../protocol/guarded.ts';
-import type { Mark, Succession } from './mark.ts';
+import type { Mark, Spent, Succession } from './mark.ts';
+import { CONFIRMATION_MS } from './protocol.ts';
 import type { OwnerConfirmation, OwnerPin, PromoteBody } from './protocol.ts';
 import { fromPathText } from '../protocol/path-text.ts';
 import { Stopped } from './stop.ts';
 
-/** How far the control plane's clock may be ahead of this machine's, in ms. */
+/** How far the clock that wrote a time may be ahead of this one, in ms: the control plane's, or this machine's before it was set back. */
 const CLOCK_AHEAD_MS = 60_000;
 
 /** A change of the command key, signed by both. */
@@ -113,15 +114,20 @@ function guardedPaths(manifest: Manifest): string[] {
   return paths.filter((_, index) => guards[index] !== undefined);
 }
 
-/** Whether a person at this machine has confirmed what needs it. Throws Stopped, naming the first path that is not covered. */
-export function checkConfirmation(
-  pin: OwnerPin,
-  manifest: Manifest,
-  digest: string,
+/**
+ * The confirmation that this promotion uses up, or undefined where it needs none: one of a person at this machine for exactly these
+ * changes, not older than an hour, and given after the last one of the same changes was used. Throws Stopped, naming the first
+ * path that is not covered.
+ * THREAT: a control plane promotes once more what a person confirmed once, a day later or after a roll back
+ * (test/helpers/promote/confirmation.test.ts).
+ */
+export function neededConfirmation(
+  { pin, mark, now }: Pick<Circumstances, 'pin' | 'mark' | 'now'>,
+  { manifest, digest }: { readonly manifest: Manifest; readonly digest: string },
   confirmation: OwnerConfirmation | undefined,
-): void {
+): Spent | undefined {
   const guarded = guardedPaths(manifest);
-  if (pin.promotion === 'page' && guarded.length === 0) return;
+  if (pin.promotion === 'page' && guarded.length === 0) return undefined;
   const [first] = guarded;
   const named = first === undefined ? undefined : fromPathText(first);
   const fits =
@@ -129,8 +135,17 @@ export function checkConfirmation(
     confirmation.run === manifest.run &&
     confirmation.manifestDigest === digest &&
     confirmation.rootIdentity === manifest.rootIdentity;
-  if (!fits) throw new Stopped('PROMOTION_CONFIRMATION_REQUIRED', named);
+  if (!fits || !isFresh(confirmation.at, mark, digest, now)) {
+    throw new Stopped('PROMOTION_CONFIRMATION_REQUIRED', named);
+  }
   const confirmed = new Set(confirmation.guarded);
   const missing = guarded.find((path) => !confirmed.has(path));
   if (missing !== undefined) throw new Stopped('PROMOTION_CONFIRMATION_REQUIRED', fromPathText(missing));
+  return { manifestDigest: digest, at: confirmation.at };
+}
+
+/** One of the future is none: it would never grow old. */
+function isFresh(at: number, { spent }: Mark, digest: string, now: number): boolean {
+  if (at > now + CLOCK_AHEAD_MS || now - at > CONFIRMATION_MS) return false;
+  return spent.every((last) => last.manifestDigest !== digest || last.at < at);
 }

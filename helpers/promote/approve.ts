@@ -12,7 +12,7 @@ import { rootIdentity } from '../files/root.ts';
 import type { FolderId } from '../runtime/folder-chains.ts';
 import { NativeError } from '../runtime/libc.ts';
 import type { Opening } from './apply.ts';
-import { checkConfirmation, checkManifest, commandKey, openApproval } from './approval.ts';
+import { checkManifest, commandKey, neededConfirmation, openApproval } from './approval.ts';
 import { readMark, writeMark } from './mark.ts';
 import { UntrustedFile } from './own-folder.ts';
 import { readConfirmation } from './owner-folder.ts';
@@ -52,11 +52,13 @@ export function approve(given: Given, bootId: string, body: PromoteBody<'promote
   const { manifest, digest, state } = rebuild(draft);
   const { statement } = approval;
   checkManifest(statement, manifest, digest);
-  checkConfirmation(pin, manifest, digest, confirmationIn(owner, digest));
+  const confirmed = neededConfirmation({ pin, mark, now }, { manifest, digest }, confirmationIn(owner, digest));
   const plan = planOf(manifest, state);
+  const older = mark.spent.filter((spent) => spent.manifestDigest !== digest);
   writeMark(own, {
     sequence: statement.sequence,
     used: [...mark.used, statement.promotion],
+    spent: confirmed === undefined ? mark.spent : [...older, confirmed],
     successions: succession === undefined ? mark.successions : [...mark.successions, succession],
   });
   const opening: Opening = {

@@ -82,6 +82,9 @@ export const ownerPinSchema = z.strictObject({
 });
 export type OwnerPin = z.infer<typeof ownerPinSchema>;
 
+/** How long a confirmation holds, in ms; it serves one promotion. */
+export const CONFIRMATION_MS = 3_600_000;
+
 /** What `cli` writes as `confirmations/<manifestDigest>.json` after `review RUN --approve`. */
 export const ownerConfirmationSchema = z.strictObject({
   version: z.literal(1),
@@ -90,6 +93,7 @@ export const ownerConfirmationSchema = z.strictObject({
   rootIdentity: digestTextSchema,
   /** Names the guarded entries (`.git`, hooks, CI, editor tasks) that the person saw and confirmed. */
   guarded: z.array(z.string()).max(10_000),
+  /** When the person answered, in ms since the Unix epoch: a newer one for the same changes is another confirmation. */
   at: z.int(),
 });
 export type OwnerConfirmation = z.infer<typeof ownerConfirmationSchema>;

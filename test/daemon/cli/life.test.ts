@@ -157,7 +157,7 @@ describe('the life of an executor at the command line', function () {
       assert.equal(audit.code, 0, audit.error);
     });
 
-    it('a draft is listed, reviewed line by line, confirmed at a terminal only, and discarded', async () => {
+    it('a draft is listed, reviewed line by line, confirmed at a terminal only, taken back, and discarded with its confirmation', async () => {
       const { run } = plane;
       const content = 'one\n2\n\u001b[2Jhidden\u202e\n';
       assert.equal(
@@ -202,8 +202,20 @@ describe('the life of an executor at the command line', function () {
       assert.equal(file, `${String(confirmation['manifestDigest'])}.json`);
       assert.equal(confirmation['run'], run);
       assert.deepEqual(confirmation['guarded'], ['.github', '.github/ci.yml']);
+      assert.equal((await cli.run(here('review', run, '--approve', '--withdraw'))).code, 2);
+      assert.deepEqual(fs.readdirSync(confirmations), [file]);
+      const withdrawn = await cli.run(here('review', run, '--withdraw'));
+      assert.equal(withdrawn.code, 0, withdrawn.error);
+      assert.deepEqual(fs.readdirSync(confirmations), []);
+      assert.equal((await cli.run(here('review', run, '--withdraw'))).code, 3);
+      fs.writeFileSync(path.join(confirmations, `${'a'.repeat(64)}.json`), JSON.stringify({ run: 'another', at: 1 }));
+      const again = await cli.atTerminal(here('review', run, '--approve', '--no-pager'), [typing]);
+      assert.equal(again.code, 0, again.out);
+      assert.deepEqual(fs.readdirSync(confirmations), [file], 'one that counts no more is gone');
       assert.equal((await cli.run(here('drafts', 'discard', run))).code, 3);
+      assert.deepEqual(fs.readdirSync(confirmations), [file]);
       assert.equal((await cli.run(here('drafts', 'discard', run, '--yes'))).code, 0);
+      assert.deepEqual(fs.readdirSync(confirmations), [], 'a discarded draft leaves no confirmation');
       assert.match((await cli.run(here('drafts'))).out, /No draft/);
     });
 

@@ -4,6 +4,8 @@ import type { KeyObject } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 
+import { encode } from '../../../helpers/protocol/codec.ts';
+import { sha256 } from '../../../helpers/protocol/signed.ts';
 import { encodeStatement } from '../../../helpers/protocol/statements.ts';
 import type { PromoteReply } from '../../../helpers/promote/protocol.ts';
 import { PromotionScene } from '../../fakes/promotion-scene.ts';
@@ -55,7 +57,11 @@ describe('what the machine itself must confirm', function () {
     assert.equal(codeOf(await scene.apply(installation)), 'promoted');
   });
 
+  const HOUR_MS = 3_600_000;
   const altered: readonly (readonly [string, Record<string, unknown>])[] = [
+    ['that is older than an hour', { at: Date.now() - HOUR_MS - 1000 }],
+    ['of a time to come', { at: Date.now() + 2 * HOUR_MS }],
+    ['without a time', { at: undefined }],
     ['of another run', { run: `run_${'9'.repeat(32)}` }],
     ['of another manifest', { manifestDigest: '9'.repeat(64) }],
     ['of another root', { rootIdentity: '9'.repeat(64) }],
@@ -69,6 +75,56 @@ describe('what the machine itself must confirm', function () {
       assert.equal(codeOf(await scene.apply(installation)), 'PROMOTION_CONFIRMATION_REQUIRED');
     });
   }
+
+  it('a confirmation serves one promotion: the same changes again, and a copy of the file put back, need a new one', async () => {
+    scene.promotion = 'machine';
+    scene.pin();
+    scene.put('file', 'old');
+    scene.draftOf({ file: { file: 'new' } });
+    scene.confirm();
+    const file = path.join(scene.owner, 'confirmations', `${scene.manifest().digest}.json`);
+    const copy = fs.readFileSync(file);
+    const { at } = JSON.parse(copy.toString()) as { at: number };
+    const { digest } = scene.manifest();
+    assert.equal(codeOf(await scene.apply(installation)), 'promoted');
+    scene.put('file', 'old');
+    scene.draftOf({ file: { file: 'new' } });
+    assert.equal(scene.manifest().digest, digest, 'they are the same changes');
+    assert.equal(codeOf(await scene.apply(installation)), 'PROMOTION_CONFIRMATION_REQUIRED');
+    fs.rmSync(file);
+    fs.writeFileSync(file, copy, { mode: 0o600 });
+    scene.give(file);
+    assert.equal(codeOf(await scene.apply(installation)), 'PROMOTION_CONFIRMATION_REQUIRED');
+    scene.confirm({ at: at - 1 });
+    assert.equal(codeOf(await scene.apply(installation)), 'PROMOTION_CONFIRMATION_REQUIRED');
+    assert.equal(fs.readFileSync(scene.at('file'), 'utf8'), 'old');
+    scene.confirm({ at: at + 1 });
+    assert.equal(codeOf(await scene.apply(installation)), 'promoted');
+  });
+
+  it('a confirmation is used up by an apply that found a conflict, and kept by an approval that was refused before', async () => {
+    scene.promotion = 'machine';
+    scene.pin();
+    scene.put('file', 'old');
+    scene.draftOf({ file: { file: 'new' } });
+    scene.confirm();
+    const stale = { approval: scene.approve({ expiresAt: Date.now() - 1 }) };
+    assert.equal(codeOf(await scene.apply(installation, stale)), 'EXPIRED');
+    scene.put('file', 'edited');
+    assert.equal(codeOf(await scene.apply(installation)), 'PROMOTION_CONFLICT');
+    assert.equal(codeOf(await scene.apply(installation)), 'PROMOTION_CONFIRMATION_REQUIRED');
+  });
+
+  it('a mark of the version before confirmations were used up still holds what it knows', async () => {
+    scene.draftOf({ file: { file: 'new' } });
+    const approval = scene.approve();
+    const payload = encode({ version: 1, sequence: 1, used: [], successions: [] });
+    const file = path.join(scene.own, 'mark');
+    fs.writeFileSync(file, Buffer.concat([sha256(payload), payload]), { mode: 0o600 });
+    scene.give(file);
+    assert.equal(codeOf(await scene.apply(installation, { approval })), 'PROMOTION_REJECTED');
+    assert.equal(codeOf(await scene.apply(installation)), 'promoted');
+  });
 
   it('a confirmation that others could have written, or that is a link or no confirmation, leaves the promotion undone', async () => {
     scene.promotion = 'machine';
