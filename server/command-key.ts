@@ -6,6 +6,7 @@ import { constants } from 'node:fs';
 import { chmod, chown, lchown, mkdir, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
+import { HelperGone, HelperRefused, HelperSilent } from '../actors/helper-client.ts';
 import { connectKeyStore, signStatements } from '../actors/key-store.ts';
 import type { KeyStoreClient } from '../actors/key-store.ts';
 import { EXIT_PROTOCOL_VIOLATION } from '../helpers/protocol/errors.ts';
@@ -15,12 +16,16 @@ import { startRow } from '../helpers/runtime/start.ts';
 import type { Started } from '../helpers/runtime/start.ts';
 import { userOf } from '../helpers/runtime/users.ts';
 import { TABLE } from '../helpers/table.ts';
-import type { CommandKey } from './context.ts';
+import type { CommandKey, StatementToSign } from './context.ts';
+import type { Signed } from '../helpers/protocol/signed.ts';
+import { Refusal } from './refusal.ts';
 
 /** Longest wait for one answer of the key-store, in ms. */
 const ANSWER_MS = 10_000;
 /** First and longest wait before a key-store that ended is started again, in ms. */
 const RESTART_MS = { first: 100, longest: 30_000 } as const;
+/** Longest wait of a signature for a key-store that is being started again, in ms; machines wait twice as long for an answer. */
+const ABSENT_MS = 5000;
 
 /** A command key whose process is kept running. */
 export interface KeptCommandKey extends CommandKey {
@@ -35,7 +40,7 @@ export async function startCommandKey(installationFolder: string, dataFolder: st
   return {
     publicKey: keeper.publicKey,
     broken: keeper.broken,
-    sign: (statements) => signStatements(keeper.client, statements, { withinMs: ANSWER_MS }),
+    sign: (statements) => keeper.sign(statements),
     stop: () => keeper.stop(),
   };
 }
@@ -64,6 +69,7 @@ class Keeper {
   #started: Started | undefined;
   #client: KeyStoreClient | undefined;
   #publicKey: Uint8Array | undefined;
+  readonly #waiting = new Set<() => void>();
 
   private constructor(installation: Installation, folder: string) {
     this.#installation = installation;
@@ -79,18 +85,52 @@ class Keeper {
     return keeper;
   }
 
-  get client(): KeyStoreClient {
-    if (this.#client === undefined) throw new Error('the key-store is not running');
-    return this.#client;
-  }
-
   get publicKey(): Uint8Array {
     if (this.#publicKey === undefined) throw new Error('the key-store is not running');
     return this.#publicKey;
   }
 
+  /**
+   * Signs with the key-store of the moment, or with the next one where it is being started again: a signature that was lost with its
+   * process was used by nobody. Throws Refusal UNAVAILABLE where none answers in time.
+   */
+  async sign(statements: readonly StatementToSign[]): Promise<readonly Signed[]> {
+    const giveUpAt = performance.now() + ABSENT_MS;
+    for (;;) {
+      const client = await this.#connected(giveUpAt - performance.now());
+      if (client === undefined) throw unavailable('the process of its command key is being started again');
+      try {
+        return await signStatements(client, statements, { withinMs: ANSWER_MS });
+      } catch (error) {
+        // The next turn waits for the next process.
+        if (!(error instanceof HelperGone)) throw refusalOf(error);
+      }
+    }
+  }
+
+  /** The client of the moment, or of a key-store that comes within this time. */
+  async #connected(withinMs: number): Promise<KeyStoreClient | undefined> {
+    if (this.#live === undefined && !this.#isStopping && withinMs > 0) {
+      await new Promise<void>((resolve) => {
+        const come = (): void => {
+          clearTimeout(timer);
+          this.#waiting.delete(come);
+          resolve();
+        };
+        const timer = setTimeout(come, withinMs);
+        this.#waiting.add(come);
+      });
+    }
+    return this.#live;
+  }
+
+  get #live(): KeyStoreClient | undefined {
+    return this.#client?.isEnded === false ? this.#client : undefined;
+  }
+
   async stop(): Promise<void> {
     this.#isStopping = true;
+    for (const come of this.#waiting) come();
     this.#client?.close();
     this.#started?.end('SIGTERM');
     await this.#started?.exited;
@@ -121,7 +161,11 @@ class Keeper {
     await folder.close();
     if (started.channel === undefined) throw new Error('the key-store has no channel');
     const client = connectKeyStore(started.channel);
-    const publicKey = await keyOf(client);
+    const publicKey = await keyOf(client).catch((error: unknown) => {
+      // One that does not answer must not stay beside the next one over the same folder.
+      started.end('SIGKILL');
+      throw error;
+    });
     if (this.#publicKey !== undefined && Buffer.compare(publicKey, this.#publicKey) !== 0) {
       this.#break('the key-store holds another key than before');
       return;
@@ -129,6 +173,7 @@ class Keeper {
     this.#started = started;
     this.#client = client;
     this.#publicKey = publicKey;
+    for (const come of this.#waiting) come();
     void started.exited.then((exit) => this.#ended(exit.by === 'code' ? exit.code : exit.signal));
   }
 
@@ -144,10 +189,25 @@ class Keeper {
         await this.#begin();
         return;
       } catch {
-        // It ended again before it answered; signing is refused meanwhile and the next try waits longer.
+        // It ended again before it answered; what cannot wait is refused meanwhile, and the next try waits longer.
       }
     }
   }
+}
+
+/** What a signature that did not come is to whoever wanted it. A key-store that refuses for another cause was asked wrongly, which is a bug. */
+function refusalOf(error: unknown): unknown {
+  if (error instanceof HelperSilent) return unavailable('the process of its command key does not answer');
+  const isDisk =
+    error instanceof HelperRefused && (error.code === 'GUARD_UNWRITABLE' || error.code === 'STORE_UNWRITABLE');
+  return isDisk
+    ? unavailable('its command key cannot count signatures on the disk, whose operator must make room')
+    : error;
+}
+
+function unavailable(why: string): Refusal {
+  const message = `The control plane cannot sign now: ${why}.`;
+  return new Refusal('UNAVAILABLE', message, { status: 503, remedy: 'Try again in a moment.' });
 }
 
 async function openKeyFolder(folder: string, user: { readonly uid: number; readonly gid: number } | undefined) {

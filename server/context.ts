@@ -14,7 +14,7 @@ export type StatementToSign = ToSign<ControlStatementType>;
 export interface CommandKey {
   /** 32 bytes, which machines pin at pairing. */
   readonly publicKey: Uint8Array;
-  /** Signs in order, with rising guards; one to sixteen at a time. Rejects when the key process does not answer. */
+  /** Signs in order, with rising guards; one to sixteen at a time. Throws Refusal UNAVAILABLE where the key process does not answer. */
   sign(statements: readonly StatementToSign[]): Promise<readonly Signed[]>;
 }
 

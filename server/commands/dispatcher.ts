@@ -106,6 +106,8 @@ export class Dispatcher {
       frames = await this.#lease(work, executor, desk, fresh, question);
     } catch (error) {
       for (const { reject } of fresh) reject(error);
+      // Nothing of the queue was leased either; the machine's next question meets it again.
+      desk.queued = true;
       work.log.error(aboutError(error), 'a round of commands failed; nothing of it was leased');
     }
     if (!question) return;

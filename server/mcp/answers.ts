@@ -10,6 +10,14 @@ export function refusedAnswer(refusal: Refusal): CallToolResult {
   return failure(`Refused by the control plane, nothing ran: ${refusal.code}. ${refusal.message}${remedy}`);
 }
 
+/** What a model reads of a call that broke the control plane: words, and none of the error's own. */
+export function brokenAnswer(): CallToolResult {
+  return failure(
+    'The control plane failed (INTERNAL): this did not work, and whether it ran is not known. Look at the state of the files before ' +
+      'trying again; what went wrong is in the control plane’s log.',
+  );
+}
+
 /** What a model reads of a call that ended, or that nobody has heard of within the tool's own time. */
 export function answerOf(context: Pick<Context, 'random'>, end: CommandEnd | undefined): CallToolResult {
   const framed = end?.result === undefined ? '' : `\n${frameUntrusted(end.result, context.random(16).toString('hex'))}`;

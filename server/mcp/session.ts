@@ -1,8 +1,9 @@
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
-import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import { CallToolRequestSchema, ErrorCode, ListToolsRequestSchema, McpError } from '@modelcontextprotocol/sdk/types.js';
 import type { CallToolResult, ListToolsResult, ProgressToken } from '@modelcontextprotocol/sdk/types.js';
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
+import { aboutError } from '../about-error.ts';
 import type { AgentIdentity } from '../accounts/agents.ts';
 import type { Work } from '../commands/work.ts';
 import { Refusal } from '../refusal.ts';
@@ -13,7 +14,7 @@ import { SILENCE_MS } from '../runs/rules.ts';
 import { bindingsOf, findRun } from '../runs/store.ts';
 import type { BindingRow, RunRow } from '../runs/store.ts';
 import { workspaceBundle } from '../../helpers/protocol/operations.ts';
-import { answerOf, refusedAnswer } from './answers.ts';
+import { answerOf, brokenAnswer, refusedAnswer } from './answers.ts';
 import { whyNoTools } from './rules.ts';
 import { pickUpRun, touchSession } from './store.ts';
 import { operationOfTool, toolsFor } from './tools.ts';
@@ -158,7 +159,13 @@ export class McpSession {
   }
 
   async #list(): Promise<ListToolsResult> {
-    await this.#refresh();
+    try {
+      await this.#refresh();
+    } catch (error) {
+      if (error instanceof Refusal) throw error;
+      this.#work.log.error(aboutError(error), 'tools of a model client could not be listed');
+      throw new McpError(ErrorCode.InternalError, 'INTERNAL: the tools cannot be listed now. Try again in a moment.');
+    }
     const tools = toolsFor(new Set(this.#bindings.keys()));
     if (tools.length > 0) return { tools };
     return { tools, _meta: { 'nessie-executor/why': whyNoTools(this.#why) } };
@@ -183,7 +190,11 @@ export class McpSession {
       return answerOf(this.#work, end);
     } catch (error) {
       if (error instanceof Refusal) return refusedAnswer(error);
-      throw error;
+      this.#work.log.error(
+        { ...aboutError(error), tool: operationOfTool(name)?.key },
+        'a call of a model client failed',
+      );
+      return brokenAnswer();
     }
   }
 

@@ -126,10 +126,13 @@ export async function startControlPlane({
   mayOpenRuns = true,
   keptMs,
   password,
+  signer,
 }: {
   readonly mayOpenRuns?: boolean;
   readonly keptMs?: number;
   readonly password?: string;
+  /** Signs in place of the command key of this process. */
+  readonly signer?: CommandKey;
 } = {}): Promise<ControlPlane> {
   const folder = await mkdtemp(join(tmpdir(), 'nessie-server-'));
   const clock = new MovedClock();
@@ -137,7 +140,7 @@ export async function startControlPlane({
   const context: Context = {
     store: await openSqliteStore(join(folder, 'store.db')),
     clock,
-    signer: key,
+    signer: signer ?? key,
     random: randomBytes,
     log: pino({ level: process.env['NESSIE_TEST_LOG'] ?? 'silent' }),
     settings: checkSettings({ listen: {}, publicOrigin: 'http://127.0.0.1:7420', dataFolder: folder }),
@@ -192,7 +195,7 @@ export async function startControlPlane({
     pair: (descriptor = machineDescriptor()) => pairMachine(context, { by, team: account.team, agent, descriptor }),
     machine: ({ executor, key: machine, descriptor }, play, state = freshState()) =>
       new FakeExecutor(
-        { origin, executor, key: machine, controlKey: key.publicKey, descriptor, ...(play ? { play } : {}) },
+        { origin, executor, key: machine, controlKey: context.signer.publicKey, descriptor, ...(play ? { play } : {}) },
         state,
       ),
     stop: async () => {

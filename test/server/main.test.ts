@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -15,6 +15,7 @@ import { newId } from '../../server/new-id.ts';
 import { openSqliteStore } from '../../server/store/sqlite.ts';
 import { installForTest } from '../fixtures/start-role.ts';
 import { until } from './control-plane.ts';
+import { keyStoreOf } from './key-store-process.ts';
 
 const TOP = resolve(import.meta.dirname, '..', '..');
 
@@ -26,18 +27,6 @@ async function freePort(): Promise<number> {
   server.close();
   await once(server, 'close');
   return port;
-}
-
-/** Processes that run the key-store over a folder of ours, by the descriptor that they hold. */
-async function keyStoreOf(folder: string): Promise<number | undefined> {
-  for (const name of await readdir('/proc')) {
-    if (!/^\d+$/.test(name)) continue;
-    const holds = await stat(`/proc/${name}/fd/4`).catch(() => undefined);
-    const own = await stat(folder);
-    const command = await readFile(`/proc/${name}/cmdline`, 'utf8').catch(() => '');
-    if (holds?.ino === own.ino && holds.dev === own.dev && !command.includes('server.mjs')) return Number(name);
-  }
-  return undefined;
 }
 
 describe('server process', function () {

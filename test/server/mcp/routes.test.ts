@@ -254,6 +254,19 @@ describe('model clients', () => {
     assert.match(wrong.text, /ARGUMENTS_INVALID/);
   });
 
+  it('a control plane that breaks says so in words, and none of them is the error’s own', async () => {
+    await online();
+    const connected = await connect();
+    await names(connected);
+    await plane.context.store.write((tx) => tx.schema.alterTable('payloads').renameTo('elsewhere').execute());
+    const broken = await text(connected, 'file_list');
+    assert.ok(broken.isError);
+    assert.match(broken.text, /INTERNAL.*whether it ran is not known.*Look at the state of the files/);
+    assert.doesNotMatch(broken.text, /sqlite|payloads|table/i);
+    await plane.context.store.write((tx) => tx.schema.alterTable('elsewhere').renameTo('payloads').execute());
+    assert.ok(!(await text(connected, 'file_list')).isError);
+  });
+
   it('progress is told under its token, and cancelling the call asks the machine to stop', async () => {
     const abort = new AbortController();
     const machine = await online(untilCancelled);
