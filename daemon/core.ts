@@ -87,7 +87,7 @@ export class Core {
     const violated = (row: string): void => events.violated(row);
     this.link = new Peer('link', (socket) => connectLink(socket, (told) => this.#sessions?.deliver(told)), violated);
     this.keyStore = new Peer('key-store', connectKeyStore, violated);
-    this.workspace = new Peer('workspace', connectWorkspace, violated);
+    this.workspace = new Peer('workspace', (socket) => this.#workspaceCame(socket), violated);
     this.promote = new Peer('promote', (socket) => connectPromote(socket, () => undefined), violated);
     this.promotions = new Promotions({
       workspace: () => this.workspace.client,
@@ -95,6 +95,12 @@ export class Core {
       start: (slot) => rows.startPromote(slot),
       note: (code, sentence) => events.noted(code, sentence),
     });
+  }
+
+  #workspaceCame(socket: Duplex): WorkspaceClient {
+    // It is spoken to in a turn of its own, when the peer has this client.
+    this.promotions.workspaceCame();
+    return connectWorkspace(socket);
   }
 
   /** Opens the records and listens for the helpers. Rejects with RecordsInvalid. */

@@ -41,7 +41,8 @@ export async function runOperation(workers: Workers, command: AdmittedCommand): 
   } catch (error) {
     const answered = error instanceof HelperRefused || error instanceof PeerAbsent;
     const gone = error instanceof HelperGone || error instanceof HelperSilent;
-    if (answered || (gone && !command.operation.writes)) return finish(command, failure(codeOf(error), messageOf(error)));
+    if (answered || (gone && !command.operation.writes))
+      return finish(command, failure(codeOf(error), messageOf(error)));
     throw error;
   }
 }

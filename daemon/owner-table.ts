@@ -21,7 +21,10 @@ export function ownerTable(core: Core, home: Home, trace: TraceLog): OwnerTable 
     'daemon.pairing': () => Promise.resolve(home.pairingState()),
     'daemon.pair-answer': ({ answer, claimDigest }) => home.answer(answer, claimDigest),
     'daemon.pair-cancel': () => Promise.resolve(home.cancel()),
-    'daemon.drafts': () => core.workspace.client.request('workspace.drafts', {}, { withinMs: ASK_MS }),
+    'daemon.drafts': async () => {
+      const { drafts } = await core.workspace.client.request('workspace.drafts', {}, { withinMs: ASK_MS });
+      return { drafts };
+    },
     'daemon.discard': ({ run }) => core.workspace.client.request('workspace.discard', { run }, { withinMs: ASK_MS }),
     'daemon.difference': ({ run, change }) =>
       core.workspace.client.request(

@@ -3,6 +3,7 @@
  * that was refused, or that came too late, is never spoken to again: it holds the draft of another promotion.
  */
 import type { PromoteClient } from '../actors/promote.ts';
+import type { PromotionId } from '../helpers/protocol/ids.ts';
 import type { PromoteReply } from '../helpers/promote/protocol.ts';
 import { PeerAbsent } from './peers.ts';
 import type { Peer } from './peers.ts';
@@ -35,16 +36,24 @@ export class Promoter {
     return this.#peer.isConnected ? this.#peer.client : undefined;
   }
 
-  /** Starts a promote on a slot, lets it settle what an earlier one left, and lends it. Rejects with PeerAbsent, and as HelperClient does. */
+  /**
+   * Starts a promote on a slot, lets it settle what an earlier one left and say which of `promotions` were committed, and lends it.
+   * Rejects with PeerAbsent, and as HelperClient does.
+   */
   async lend<Result>(
     slot: number,
+    promotions: readonly PromotionId[],
     work: (client: PromoteClient, recovered: Recovered) => Promise<Result>,
   ): Promise<Result> {
     for (let asked = 1; asked <= START_TRIES; asked += 1) {
       const client = await this.#started(slot);
       if (!client) continue;
       try {
-        const recovered = await client.request('promote.recover', {}, { withinMs: WORK_MS });
+        const recovered = await client.request(
+          'promote.recover',
+          { promotions: [...promotions] },
+          { withinMs: WORK_MS },
+        );
         if (slot === NO_DRAFT || recovered.slot === slot) return await work(client, recovered);
       } finally {
         client.close();

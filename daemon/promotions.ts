@@ -2,21 +2,26 @@
  * Promotions, one at a time: freeze the draft, have `promote` started on exactly that draft, let it settle what an earlier one
  * left, hand it the person's signed approval. Everything that decides is decided in `promote`; this only carries.
  */
+import { setTimeout as wait } from 'node:timers/promises';
 import type { PromoteClient } from '../actors/promote.ts';
 import { HelperGone, HelperRefused, HelperSilent } from '../actors/helper-client.ts';
 import type { WorkspaceClient } from '../actors/workspace.ts';
 import { decode } from '../helpers/protocol/codec.ts';
-import type { CommandId, RunId } from '../helpers/protocol/ids.ts';
+import type { CommandId, PromotionId, RunId } from '../helpers/protocol/ids.ts';
 import type { FailureCode, OperationArguments } from '../helpers/protocol/operations.ts';
 import { signedSchema } from '../helpers/protocol/signed.ts';
 import type { Signed } from '../helpers/protocol/signed.ts';
 import type { PromoteReply } from '../helpers/promote/protocol.ts';
+import type { WorkspaceReply } from '../helpers/workspace/protocol.ts';
 import type { AdmittedCommand } from './gate.ts';
+import { PeerAbsent } from './peers.ts';
 import type { Peer } from './peers.ts';
 import { NO_DRAFT, Promoter, WORK_MS } from './promoter.ts';
 import type { Recovered } from './promoter.ts';
 
 const ASK_MS = 15_000;
+/** Waits between tries to tidy up, in ms: the first, which doubles, and the longest. */
+const TIDY_MS = { first: 500, longest: 30_000 } as const;
 
 /** What promotions need. */
 export interface PromotionParts {
@@ -53,22 +58,42 @@ export class Promotions {
   /** Commands whose turn has not come, each with what ends it at once. */
   readonly #waiting = new Map<CommandId, () => void>();
   #running: CommandId | undefined;
+  /** What the last recovery said: nothing is left, something is left to the next one, or only a person can settle it. */
+  #standing: 'not asked' | 'settled' | 'unsettled' | 'needs a person' = 'not asked';
+  #isTidying = false;
 
   constructor(parts: PromotionParts) {
     this.#parts = parts;
     this.#promoter = new Promoter(parts.peer, parts.start);
   }
 
-  /** Settles what an earlier promotion left. Rejects where that could not be done now. */
-  recover(): Promise<Recovered> {
-    return this.#alone(() => this.#recover());
+  /** Settles what an earlier promotion left, and lets its draft go once `workspace` is there. Rejects where it could not be settled now. */
+  async recover(): Promise<Recovered> {
+    const recovered = await this.#alone(() => this.#recover([]));
+    this.#tidyUp();
+    return recovered;
+  }
+
+  /** Whether something waits that only a person can settle. */
+  get needsPerson(): boolean {
+    return this.#standing === 'needs a person';
   }
 
   /** A person decided about a journal that recovery could not settle. */
-  repair(choice: 'restore' | 'set-aside'): Promise<PromoteReply<'promote.repair'>> {
-    return this.#alone(() =>
-      this.#promoter.lend(NO_DRAFT, (client) => client.request('promote.repair', { choice }, { withinMs: WORK_MS })),
+  async repair(choice: 'restore' | 'set-aside'): Promise<PromoteReply<'promote.repair'>> {
+    const repaired = await this.#alone(() =>
+      this.#promoter.lend(NO_DRAFT, [], (client) =>
+        client.request('promote.repair', { choice }, { withinMs: WORK_MS }),
+      ),
     );
+    this.#standing = 'unsettled';
+    this.#tidyUp();
+    return repaired;
+  }
+
+  /** `workspace` is there, perhaps again: an earlier one may have left drafts frozen. */
+  workspaceCame(): void {
+    this.#tidyUp();
   }
 
   /** Applies one approved draft; the answer is the operation's result. Rejects with OutcomeUnknown once the approval was handed over, and otherwise as what broke before. */
@@ -109,21 +134,27 @@ export class Promotions {
     const { promotionId, manifestDigest } = named;
     let slot: number | undefined;
     try {
-      const freezing = { withinMs: ASK_MS, key: `${id}.freeze` };
-      ({ slot } = await this.#parts.workspace().request('workspace.freeze', { run, manifestDigest }, freezing));
+      const [body, asking] = [
+        { run, promotion: promotionId, manifestDigest },
+        { withinMs: ASK_MS, key: `${id}.freeze` },
+      ];
+      ({ slot } = await this.#parts.workspace().request('workspace.freeze', body, asking));
       const applied = await this.#apply(slot, { ...named, approval });
-      await this.#release(run, id, applied.outcome === 'promoted');
+      await this.#letGo(run, promotionId, applied.outcome === 'promoted');
       return applied.outcome === 'promoted' ? { success: true, manifestDigest, promotionId } : failureOf(applied);
     } catch (error) {
+      // Frozen until a recovery can say what became of the tree.
+      if (error instanceof OutcomeUnknown) this.#tidyUp();
       // A refused freeze holds nothing; one that nobody answered may.
-      if (slot !== undefined || !(error instanceof HelperRefused)) await this.#release(run, id, false);
+      else if (slot !== undefined || !(error instanceof HelperRefused)) await this.#letGo(run, promotionId, false);
       throw error;
     }
   }
 
   /** Hands the approval to a promote on its draft. Rejects with OutcomeUnknown, or with what broke before it was handed over. */
   async #apply(slot: number, approved: Approved): Promise<Applied> {
-    const ended = await this.#promoter.lend(slot, async (client, recovered): Promise<Applied | Error> => {
+    const ended = await this.#promoter.lend(slot, [], async (client, recovered): Promise<Applied | Error> => {
+      this.#heard(recovered);
       if (recovered.outcome === 'needs-attention') return { outcome: 'refused', code: 'PROMOTION_RECOVERY_REQUIRED' };
       const { approval, promotionId } = approved;
       try {
@@ -145,31 +176,80 @@ export class Promotions {
    * was no other journal, because this promotion began with a recovery too.
    */
   async #afterDeath({ manifestDigest, promotionId }: Approved, cause: Error): Promise<Applied> {
-    const recovered = await this.#recover().catch((error: unknown) => {
-      this.#parts.note(
-        'PROMOTION_UNSETTLED',
-        `a promotion was cut short and cannot be settled now: ${messageOf(error)}`,
-      );
+    const recovered = await this.#recover([promotionId]).catch((error: unknown) => {
+      const reason = `a promotion was cut short and cannot be settled now: ${messageOf(error)}`;
+      this.#parts.note('PROMOTION_UNSETTLED', reason);
       throw new OutcomeUnknown('no recovery could say how a promotion ended', { cause });
     });
-    const { outcome, conflicts: kept } = recovered;
-    if (outcome === 'rolled-back') return { outcome, code: 'PROMOTION_IO_FAILURE', kept };
-    if (outcome === 'cleaned') return { outcome: 'promoted', manifestDigest, history: promotionId, kept };
-    // No journal: it died before its first record or after its last one, with the answer on its lips. Nobody can say which.
-    throw new OutcomeUnknown('a promotion left no journal that says how it ended', { cause });
+    const { outcome, conflicts: kept, promoted } = recovered;
+    if (outcome === 'needs-attention') throw new OutcomeUnknown('a promotion waits for a person', { cause });
+    if (promoted.includes(promotionId)) return { outcome: 'promoted', manifestDigest, history: promotionId, kept };
+    // It is not among those that were committed: it went back, or died before its first record.
+    return { outcome: 'rolled-back', code: 'PROMOTION_IO_FAILURE', kept };
   }
 
-  #recover(): Promise<Recovered> {
-    return this.#promoter.lend(NO_DRAFT, (_, recovered) => Promise.resolve(recovered));
+  async #recover(promotions: readonly PromotionId[]): Promise<Recovered> {
+    this.#standing = 'unsettled';
+    return this.#promoter.lend(NO_DRAFT, promotions, (_, recovered) => Promise.resolve(this.#heard(recovered)));
   }
 
-  /** Ends the hold on a draft. What became of the tree is known by then: a draft that cannot be let go now changes no answer. */
-  async #release(run: RunId, command: CommandId, promoted: boolean): Promise<void> {
-    const asking = { withinMs: ASK_MS, key: `${command}.release` };
+  #heard(recovered: Recovered): Recovered {
+    this.#standing = recovered.outcome === 'needs-attention' ? 'needs a person' : 'settled';
+    return recovered;
+  }
+
+  /** Lets a draft go whose promotion has ended. What became of the tree is known by then: one that cannot be let go now changes no answer. */
+  async #letGo(run: RunId, promotion: PromotionId, promoted: boolean): Promise<void> {
     try {
-      await this.#parts.workspace().request('workspace.release', { run, promoted }, asking);
+      await this.#release(run, promotion, promoted);
     } catch (error) {
-      this.#parts.note('DRAFT_HELD', `the draft of a promotion that has ended is still held: ${messageOf(error)}`);
+      this.#parts.note('DRAFT_FROZEN', `the draft of a promotion that has ended is still frozen: ${messageOf(error)}`);
+      this.#tidyUp();
+    }
+  }
+
+  async #release(run: RunId, promotion: PromotionId, promoted: boolean): Promise<void> {
+    const asking = { withinMs: ASK_MS, key: `${promotion}.release.${promoted}` };
+    await this.#parts.workspace().request('workspace.release', { run, promotion, promoted }, asking);
+  }
+
+  /** Settles what is left of promotions that were cut short, and lets their drafts go, as soon as nothing else runs and it can be done. */
+  #tidyUp(): void {
+    if (this.#isTidying) return;
+    this.#isTidying = true;
+    void this.#tidied().finally(() => {
+      this.#isTidying = false;
+    });
+  }
+
+  async #tidied(): Promise<void> {
+    for (let waitMs: number = TIDY_MS.first; ; waitMs = Math.min(waitMs * 2, TIDY_MS.longest)) {
+      try {
+        return await this.#alone(() => this.#tidy());
+      } catch (error) {
+        if (waitMs === TIDY_MS.first)
+          this.#parts.note('PROMOTION_UNSETTLED', `what a promotion left is tried again: ${messageOf(error)}`);
+      }
+      await wait(waitMs, undefined, { ref: false });
+    }
+  }
+
+  async #tidy(): Promise<void> {
+    if (this.#standing === 'not asked' || this.#standing === 'needs a person') return;
+    const frozen = await this.#frozen();
+    if (frozen.length === 0 && this.#standing === 'settled') return;
+    const { outcome, promoted } = await this.#recover(frozen.map(({ promotion }) => promotion));
+    if (outcome === 'needs-attention') return;
+    for (const { run, promotion } of frozen) await this.#release(run, promotion, promoted.includes(promotion));
+  }
+
+  async #frozen(): Promise<WorkspaceReply<'workspace.drafts'>['frozen']> {
+    try {
+      return (await this.#parts.workspace().request('workspace.drafts', {}, { withinMs: ASK_MS })).frozen;
+    } catch (error) {
+      // Its coming begins this anew.
+      if (error instanceof PeerAbsent) return [];
+      throw error;
     }
   }
 

@@ -14,10 +14,10 @@ import { createHash } from 'node:crypto';
 import { fstatSync, readSync } from 'node:fs';
 
 import { decode, encode } from '../protocol/codec.ts';
-import { digestTextSchema, runIdSchema, type RunId } from '../protocol/ids.ts';
+import { digestTextSchema, promotionIdSchema, runIdSchema, type PromotionId, type RunId } from '../protocol/ids.ts';
 
 /** Raised by any change of a record. */
-export const DRAFT_VERSION = 1;
+export const DRAFT_VERSION = 2;
 /** Largest payload of a record in bytes; a step that changes every file of a full draft fits. */
 export const RECORD_LIMIT_BYTES = 33_554_432;
 
@@ -73,7 +73,8 @@ export interface DraftHeader {
 export interface IndexState {
   readonly header: DraftHeader;
   readonly entries: Map<PathKey, Entry>;
-  readonly frozen: boolean;
+  /** Promotion that the draft is frozen for, null while it may be changed. */
+  readonly frozenFor: PromotionId | null;
   readonly changedAt: number;
   readonly checksum: Buffer;
   /** Bytes of whole records; what follows them is torn. */
@@ -121,22 +122,22 @@ export function sealSteps(previous: Buffer, at: number, steps: readonly Step[]):
   return seal(previous, { record: 'changes', at, steps: packed });
 }
 
-/** Record of a draft that is held for promotion, or let go again. */
-export function sealFrozen(previous: Buffer, at: number, frozen: boolean): Sealed {
-  return seal(previous, { record: 'frozen', at, frozen });
+/** Record of a draft that is frozen for a promotion, or may be changed again. */
+export function sealFrozen(previous: Buffer, at: number, frozenFor: PromotionId | null): Sealed {
+  return seal(previous, { record: 'frozen', at, promotion: frozenFor });
 }
 
 interface Replay {
   header?: DraftHeader;
   readonly entries: Map<PathKey, Entry>;
-  frozen: boolean;
+  frozenFor: PromotionId | null;
   changedAt: number;
 }
 
 /** Reads a whole index from an open file. Throws DraftDamaged. */
 export function readIndex(descriptor: number): IndexState {
   const fileBytes = fstatSync(descriptor).size;
-  const replay: Replay = { entries: new Map(), frozen: false, changedAt: 0 };
+  const replay: Replay = { entries: new Map(), frozenFor: null, changedAt: 0 };
   let checksum: Buffer = NOTHING_BEFORE;
   let wholeBytes = 0;
   while (wholeBytes < fileBytes) {
@@ -146,9 +147,9 @@ export function readIndex(descriptor: number): IndexState {
     checksum = record.checksum;
     wholeBytes += HEADER_BYTES + record.payload.length;
   }
-  const { header, entries, frozen, changedAt } = replay;
+  const { header, entries, frozenFor, changedAt } = replay;
   if (!header) throw new DraftDamaged('draft index has no whole header');
-  return { header, entries, frozen, changedAt, checksum, wholeBytes, fileBytes };
+  return { header, entries, frozenFor, changedAt, checksum, wholeBytes, fileBytes };
 }
 
 interface ReadRecord {
@@ -195,7 +196,7 @@ function apply(replay: Replay, payload: Buffer): void {
     return;
   }
   replay.changedAt = wholeNumber(value['at']);
-  if (value['record'] === 'frozen') replay.frozen = value['frozen'] === true;
+  if (value['record'] === 'frozen') replay.frozenFor = promotionOf(value['promotion']);
   else if (value['record'] === 'changes' && Array.isArray(value['steps'])) {
     for (const step of value['steps'])
       applyStep(
@@ -203,6 +204,13 @@ function apply(replay: Replay, payload: Buffer): void {
         readFields(() => step),
       );
   } else throw new DraftDamaged('draft index has a record of another version');
+}
+
+function promotionOf(value: unknown): PromotionId | null {
+  if (value === null) return null;
+  const parsed = promotionIdSchema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw new DraftDamaged('draft index is frozen for what is no promotion');
 }
 
 function applyStep(entries: Map<PathKey, Entry>, step: Record<string, unknown>): void {

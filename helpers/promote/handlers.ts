@@ -18,7 +18,7 @@ import { causeOf, needsPerson, recover } from './recover.ts';
 import type { Recovered } from './recover.ts';
 import { admitKey, KeyRefused } from '../protocol/signed.ts';
 import { repair } from './repair.ts';
-import { restingIds } from './resting-place.ts';
+import { committedIds, restingIds } from './resting-place.ts';
 import { Stopped } from './stop.ts';
 
 /** A request that is refused; `code` is one of the protocol's. */
@@ -63,20 +63,24 @@ export class PromoteHandlers {
    * Takes the locks and settles what is there. Throws PromoteRefused BUSY where another process of this executor works, or where
    * something must be settled in a root that somebody else holds.
    */
-  recover(): Recovered {
+  recover({ promotions }: PromoteBody<'promote.recover'>): Omit<PromoteReply<'promote.recover'>, 'slot'> {
     try {
       this.#lockOwn();
-      if (!this.#lockRoot()) {
-        // Without a journal nothing of the root is touched: whoever holds its lock keeps no daemon from starting.
-        if (!this.#isSettled()) throw rootBusy();
-        return { outcome: 'nothing-to-do', conflicts: [] };
-      }
+      const settled = this.#settle();
+      const committed = new Set(committedIds(this.#given.own));
+      return { ...settled, promoted: promotions.filter((id) => committed.has(id)) };
     } catch (error) {
       if (!needsPerson(error)) throw error;
       this.#log(causeOf('recovery', error));
-      return { outcome: 'needs-attention', conflicts: [] };
+      return { outcome: 'needs-attention', conflicts: [], promoted: [] };
     }
-    return recover(this.#given, { bootId: this.#bootId, now: Date.now(), log: this.#log });
+  }
+
+  #settle(): Recovered {
+    if (this.#lockRoot()) return recover(this.#given, { bootId: this.#bootId, now: Date.now(), log: this.#log });
+    // Without a journal nothing of the root is touched: whoever holds its lock keeps no daemon from starting.
+    if (this.#isSettled()) return { outcome: 'nothing-to-do', conflicts: [] };
+    throw rootBusy();
   }
 
   /** Does what a person decided about a journal that recovery left. */

@@ -15,15 +15,15 @@ interface Kept {
   readonly atNs: bigint;
 }
 
-/** Forgets the oldest promotions beyond the limits. `now` in ms since the Unix epoch. Throws NativeError. */
+/** Forgets the oldest promotions beyond the limits; the newest stays whatever its size, since it shows that it was committed. `now` in ms since the Unix epoch. Throws NativeError. */
 export function pruneHistory(own: number, now: number): void {
   const kept = restingIds(own, 'history').map((id) => sizeOf(own, id));
   kept.sort((one, two) => (one.atNs > two.atNs ? -1 : 1));
   let bytes = 0;
-  for (const promotion of kept) {
+  for (const [index, promotion] of kept.entries()) {
     bytes += promotion.bytes;
     const isOld = promotion.atNs < BigInt(now - HISTORY_LIMIT_MS) * 1_000_000n;
-    if (isOld || bytes > HISTORY_LIMIT_BYTES) forget(own, promotion.id);
+    if (isOld || (index > 0 && bytes > HISTORY_LIMIT_BYTES)) forget(own, promotion.id);
   }
 }
 

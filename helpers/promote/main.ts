@@ -33,8 +33,8 @@ const server = serve<typeof contract, Phase>({
     'promote.recover': {
       phases: ['unsettled', 'settled'],
       times: 'many',
-      handle: () => {
-        const recovered = handlers.recover();
+      handle: (body) => {
+        const recovered = handlers.recover(body);
         server.enter('settled');
         return { slot, ...recovered };
       },

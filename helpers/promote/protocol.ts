@@ -7,12 +7,12 @@
  *               manifest is rebuilt here from the draft's descriptor (5), the root's identity is recomputed here (4)
  */
 import * as z from 'zod';
-import { digestTextSchema } from '../protocol/ids.ts';
+import { digestTextSchema, promotionIdSchema } from '../protocol/ids.ts';
 import { signedSchema } from '../protocol/signed.ts';
 import { failureCodes } from '../protocol/operations.ts';
 
 /** Raised by any change of a union below. */
-export const PROMOTE_PROTOCOL_VERSION = 2;
+export const PROMOTE_PROTOCOL_VERSION = 3;
 
 /** Path text of files of which another copy was kept beside, because somebody else changed them meanwhile. */
 const kept = z.array(z.string().max(4096)).max(1000);
@@ -20,13 +20,16 @@ const kept = z.array(z.string().max(4096)).max(1000);
 export const promoteRequests = {
   /** Settles what an earlier promotion of this root left; always the first request. */
   'promote.recover': {
-    body: z.strictObject({}),
+    /** Promotions that may have been cut short before anybody heard how they ended. */
+    body: z.strictObject({ promotions: z.array(promotionIdSchema).max(1000) }),
     reply: z.strictObject({
       /** Number of the draft's folder that this process was started for, 0 for none: an approval of another draft is not for it. */
       slot: z.int().min(0).max(0xffff_ffff),
       outcome: z.enum(['nothing-to-do', 'rolled-back', 'finished', 'cleaned', 'needs-attention']),
       /** Paths, as path text, of files in a third state; both copies are kept. */
       conflicts: z.array(z.string()).max(1000),
+      /** Those of the promotions asked about that were committed: their draft is the person's tree. */
+      promoted: z.array(promotionIdSchema).max(1000),
     }),
   },
   /** A person decided about what `promote.recover` could not: restore what is known, or set the journal aside untouched. */

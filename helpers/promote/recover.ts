@@ -20,7 +20,7 @@ import { STAGE_PREFIX, namesIn, statusAt } from './tree.ts';
 import type { PromoteReply } from './protocol.ts';
 
 /** What a recovery found and did. */
-export type Recovered = Omit<PromoteReply<'promote.recover'>, 'slot'>;
+export type Recovered = Omit<PromoteReply<'promote.recover'>, 'slot' | 'promoted'>;
 
 /** Where and when a recovery happens; `bootId` is the kernel's, `now` in ms since the Unix epoch, `log` takes a sentence for the owner. */
 export interface Moment {

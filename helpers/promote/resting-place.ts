@@ -73,6 +73,11 @@ export function restingIds(own: number, place: Resting): string[] {
   return inPlace(own, place, (parent) => namesIn(parent).map(String)).toSorted();
 }
 
+/** Ids of promotions that were committed and have left their active journal, as long as they are remembered. */
+export function committedIds(own: number): string[] {
+  return [...restingIds(own, 'waiting'), ...restingIds(own, 'history')];
+}
+
 /** Moves a journal to rest, with the paths of which something was kept. */
 export function rest(own: number, file: JournalFile, place: Resting, id: string, kept: readonly string[]): void {
   const folder = new RestingFolder(own, place, id);

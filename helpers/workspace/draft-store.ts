@@ -13,7 +13,7 @@ import { DraftDamaged } from '../files/draft-index.ts';
 import { manifestBytes, manifestDigest } from '../files/manifest.ts';
 import { entriesIn, openFolder } from '../files/walk.ts';
 import type { DraftFacts } from '../protocol/draft-facts.ts';
-import type { RunId } from '../protocol/ids.ts';
+import type { PromotionId, RunId } from '../protocol/ids.ts';
 import { AT_REMOVEDIR, statx, unlinkat } from '../runtime/native-files.ts';
 import { DraftBudget, type MachineLimits } from './draft-budget.ts';
 import { denied, unavailable } from './failures.ts';
@@ -112,7 +112,8 @@ export class DraftStore {
       const found = this.#hold(run);
       let made: Held | undefined;
       try {
-        if (found?.draft.frozen) throw denied('the draft of this run is being promoted; wait until that has ended');
+        if (found && found.draft.frozenFor !== null)
+          throw denied('the draft of this run is being promoted; wait until that has ended');
         return await change(found?.draft, async () => (found ?? (made ??= await this.#make(run))).draft);
       } finally {
         this.#letGo(found ?? made);
@@ -120,30 +121,30 @@ export class DraftStore {
     });
   }
 
-  /** Facts of every draft, oldest slot first; a damaged draft has counts of zero. */
-  async list(): Promise<DraftFacts[]> {
-    const facts: DraftFacts[] = [];
-    for (const [run, slot] of this.#slots) {
+  /** Drafts that are frozen, each with the promotion that it is frozen for; of a damaged one nobody can say. */
+  frozen(): { readonly run: RunId; readonly promotion: PromotionId }[] {
+    return [...this.#slots.keys()].flatMap((key) => {
       // the keys of the map have passed the schema of a run id when the folder was read
-      facts.push(await this.#factsOf(run as RunId, slot));
-    }
+      const run = key as RunId;
+      const promotion = this.#frozenFor(run);
+      return promotion === null ? [] : [{ run, promotion }];
+    });
+  }
+
+  /** Facts of every draft, oldest slot first; a damaged draft has counts of zero. */
+  list(): DraftFacts[] {
+    // the keys of the map have passed the schema of a run id when the folder was read
+    const facts = [...this.#slots].map(([run, slot]) => this.#factsOf(run as RunId, slot));
     return facts.toSorted((one, two) => one.slot - two.slot);
   }
 
-  async #factsOf(run: RunId, slot: number): Promise<DraftFacts> {
+  #factsOf(run: RunId, slot: number): DraftFacts {
     try {
-      return await this.lend(run, async (draft) => {
+      return this.#peek(run, (draft) => {
         if (!draft) throw new DraftDamaged('draft went away');
         const { header, changedAt, byteCount } = draft;
-        return {
-          run,
-          slot,
-          changeCount: manifestOf(draft).changes.length,
-          byteCount,
-          createdAt: header.createdAt,
-          changedAt,
-          damaged: false,
-        };
+        const changeCount = manifestOf(draft).changes.length;
+        return { run, slot, changeCount, byteCount, createdAt: header.createdAt, changedAt, damaged: false };
       });
     } catch (error) {
       if (!(error instanceof DraftDamaged)) throw error;
@@ -155,42 +156,50 @@ export class DraftStore {
   /** Removes a draft for good, a damaged one too; false when there was none. Throws DraftRefused. */
   discard(run: RunId): Promise<boolean> {
     return this.#inTurn(run, async () => {
-      if (this.#frozen(run))
+      if (this.#frozenFor(run) !== null)
         throw new DraftRefused('DRAFT_FROZEN', 'the draft is being promoted; wait until that has ended');
       return this.#remove(run);
     });
   }
 
-  #frozen(run: RunId): boolean {
+  #frozenFor(run: RunId): PromotionId | null {
     try {
-      const held = this.#hold(run);
-      this.#letGo(held);
-      return held?.draft.frozen ?? false;
+      return this.#peek(run, (draft) => draft?.frozenFor ?? null);
     } catch (error) {
-      if (error instanceof DraftDamaged) return false;
+      if (error instanceof DraftDamaged) return null;
       throw error;
     }
   }
 
-  /** Holds the draft for promotion under the digest that was approved. Throws DraftRefused. */
-  freeze(run: RunId, digest: string): Promise<{ readonly slot: number; readonly manifest: Buffer }> {
+  /** Freezes the draft for a promotion under the digest that was approved. Throws DraftRefused. */
+  freeze(
+    run: RunId,
+    promotion: PromotionId,
+    digest: string,
+  ): Promise<{ readonly slot: number; readonly manifest: Buffer }> {
     return this.#inTurn(run, () =>
       this.lendExisting(run, async (draft) => {
         const manifest = sealManifest(draft);
         if (manifest.digest !== digest) {
           throw new DraftRefused('MANIFEST_STALE', 'the draft is not what was reviewed; review it again');
         }
-        if (!draft.frozen) await draft.setFrozen(true);
+        await draft.setFrozen(promotion);
         return { slot: draft.slot, manifest: manifest.bytes };
       }),
     );
   }
 
-  /** Ends a promotion: a promoted draft is gone, any other can be changed again. Throws DraftRefused. */
-  release(run: RunId, promoted: boolean): Promise<void> {
+  /** Ends a promotion: the draft that was frozen for it is gone, or can be changed again; any other is left as it is. */
+  release(run: RunId, promotion: PromotionId, promoted: boolean): Promise<void> {
     return this.#inTurn(run, async () => {
-      if (promoted) await this.#remove(run);
-      else await this.lendExisting(run, async (draft) => (draft.frozen ? draft.setFrozen(false) : undefined));
+      if (this.#frozenFor(run) !== promotion) return;
+      if (promoted) return void (await this.#remove(run));
+      const held = this.#open(run);
+      try {
+        await held?.draft.setFrozen(null);
+      } finally {
+        this.#letGo(held);
+      }
     });
   }
 
@@ -207,7 +216,25 @@ export class DraftStore {
     }
   }
 
+  /** Looks at a draft over whichever root: what there is can be told, and ended, when the root is another one. Throws DraftDamaged. */
+  #peek<Result>(run: RunId, look: (draft: OpenDraft | undefined) => Result): Result {
+    const held = this.#open(run);
+    try {
+      return look(held?.draft);
+    } finally {
+      this.#letGo(held);
+    }
+  }
+
+  /** The draft of a run for use over this root. Throws DraftDamaged, OperationFailed. */
   #hold(run: RunId): Held | undefined {
+    const held = this.#open(run);
+    if (!held || held.draft.header.rootIdentity === this.#rootIdentity) return held;
+    this.#letGo(held);
+    throw unavailable('the draft of this run was made over another root; discard it on the machine first');
+  }
+
+  #open(run: RunId): Held | undefined {
     const known = this.#held.get(run);
     const slot = this.#slots.get(run);
     if (slot === undefined) return undefined;
@@ -216,9 +243,7 @@ export class DraftStore {
     this.#held.delete(run);
     this.#held.set(run, held);
     held.users += 1;
-    if (held.draft.header.rootIdentity === this.#rootIdentity) return held;
-    this.#letGo(held);
-    throw unavailable('the draft of this run was made over another root; discard it on the machine first');
+    return held;
   }
 
   #letGo(held: Held | undefined): void {

@@ -21,6 +21,8 @@ import { RootGuard } from './root-guard.ts';
 
 /** Largest manifest that a reply to `workspace.freeze` carries; `promote` reads the draft itself in any case. */
 const MANIFEST_LIMIT_BYTES = 900_000;
+/** Most frozen drafts that one answer names; one promotion runs at a time, so there are as many as were cut short. */
+const FROZEN_TOLD = 1000;
 
 /** What the process is born with: open descriptors, and the executor's own folders as the supervisor names them. */
 export interface Held {
@@ -56,16 +58,17 @@ export function makeHandlers(services: Services): Handlers {
       running.cancel(call);
       return {};
     },
-    'workspace.drafts': () => refusing(async () => ({ drafts: await store.list() })),
+    'workspace.drafts': () =>
+      refusing(async () => ({ drafts: store.list(), frozen: store.frozen().slice(0, FROZEN_TOLD) })),
     'workspace.discard': ({ run }) => refusing(async () => ({ discarded: await store.discard(run) })),
-    'workspace.freeze': ({ run, manifestDigest }) =>
+    'workspace.freeze': ({ run, promotion, manifestDigest }) =>
       refusing(async () => {
-        const { slot, manifest } = await store.freeze(run, manifestDigest);
+        const { slot, manifest } = await store.freeze(run, promotion, manifestDigest);
         return manifest.length <= MANIFEST_LIMIT_BYTES ? { slot, manifest } : { slot };
       }),
-    'workspace.release': ({ run, promoted }) =>
+    'workspace.release': ({ run, promotion, promoted }) =>
       refusing(async () => {
-        await store.release(run, promoted);
+        await store.release(run, promotion, promoted);
         return {};
       }),
     'workspace.difference': (body) => refusing(() => showDifference(services, body)),

@@ -11,8 +11,8 @@ import { promisify } from 'node:util';
 import { contentName, indexName, nextIndexName, openInDraft, slotName } from '../files/draft.ts';
 import {
   readIndex,
-  sealFrozen,
   sealHeader,
+  sealFrozen,
   sealSteps,
   type DraftHeader,
   type Entry,
@@ -22,6 +22,7 @@ import {
   type Step,
 } from '../files/draft-index.ts';
 import { entriesIn, openFolder } from '../files/walk.ts';
+import type { PromotionId } from '../protocol/ids.ts';
 import { mkdirat, RENAME, renameat2, unlinkat } from '../runtime/native-files.ts';
 import type { DraftBudget } from './draft-budget.ts';
 import { OperationFailed } from './failures.ts';
@@ -49,7 +50,7 @@ export class OpenDraft implements Overlay {
   readonly folder: number;
   readonly header: DraftHeader;
   readonly entries: Map<PathKey, Entry>;
-  frozen: boolean;
+  frozenFor: PromotionId | null;
   changedAt: number;
   readonly #budget: DraftBudget;
   #index: number;
@@ -66,7 +67,7 @@ export class OpenDraft implements Overlay {
     this.folder = folder;
     this.header = state.header;
     this.entries = state.entries;
-    this.frozen = state.frozen;
+    this.frozenFor = state.frozenFor;
     this.changedAt = state.changedAt;
     this.#index = index;
     this.#checksum = state.checksum;
@@ -183,11 +184,12 @@ export class OpenDraft implements Overlay {
     this.#budget.note(this.slot, this.#contentBytes + this.#wholeBytes);
   }
 
-  /** Holds the draft for promotion, or lets it go, durably. */
-  async setFrozen(frozen: boolean): Promise<void> {
+  /** Freezes the draft for a promotion, or lets it go with null, durably. */
+  async setFrozen(frozenFor: PromotionId | null): Promise<void> {
+    if (this.frozenFor === frozenFor) return;
     const at = this.changedAt;
-    await this.#append((previous) => sealFrozen(previous, at, frozen));
-    this.frozen = frozen;
+    await this.#append((previous) => sealFrozen(previous, at, frozenFor));
+    this.frozenFor = frozenFor;
   }
 
   #adopt(steps: readonly Step[]): void {
@@ -218,7 +220,7 @@ export class OpenDraft implements Overlay {
     const header = sealHeader(this.header);
     const steps = [...this.entries].map(([path, entry]) => ({ path, entry }));
     const body = sealSteps(header.checksum, this.changedAt, steps);
-    const frozen = sealFrozen(body.checksum, this.changedAt, this.frozen);
+    const frozen = sealFrozen(body.checksum, this.changedAt, this.frozenFor);
     const bytes = Buffer.concat([header.bytes, body.bytes, frozen.bytes]);
     await placeIndex(this.folder, this.header.run, bytes, 'in place of the old');
     closeSync(this.#index);

@@ -8,11 +8,11 @@
  * A draft belongs to a run. `slot` is the number of its folder below `drafts/`, by which the supervisor opens it for `promote`.
  */
 import * as z from 'zod';
-import { bytes, bytesTo, digestTextSchema, runIdSchema } from '../protocol/ids.ts';
+import { bytes, bytesTo, digestTextSchema, promotionIdSchema, runIdSchema } from '../protocol/ids.ts';
 import { differenceSchema, draftFactsSchema } from '../protocol/draft-facts.ts';
 
 /** Raised by any change of a union below. */
-export const WORKSPACE_PROTOCOL_VERSION = 1;
+export const WORKSPACE_PROTOCOL_VERSION = 2;
 
 export const workspaceRequests = {
   /** Opens and checks the root again; WORKSPACE_UNAVAILABLE with the check that failed. */
@@ -38,19 +38,27 @@ export const workspaceRequests = {
   'workspace.cancel': { body: z.strictObject({ call: z.string().min(1).max(128) }), reply: z.strictObject({}) },
   'workspace.drafts': {
     body: z.strictObject({}),
-    reply: z.strictObject({ drafts: z.array(draftFactsSchema).max(10_000) }),
+    reply: z.strictObject({
+      drafts: z.array(draftFactsSchema).max(10_000),
+      /** Those that are frozen, each with the promotion that it is frozen for. */
+      frozen: z.array(z.strictObject({ run: runIdSchema, promotion: promotionIdSchema })).max(1000),
+    }),
   },
   /** Removes a draft for good. */
   'workspace.discard': {
     body: z.strictObject({ run: runIdSchema }),
     reply: z.strictObject({ discarded: z.boolean() }),
   },
-  /** Freezes a draft for promotion and tells where it is; no operation changes it until released or discarded. */
+  /** Freezes a draft for a promotion and tells where it is; nothing changes or discards it until that promotion releases it. */
   'workspace.freeze': {
-    body: z.strictObject({ run: runIdSchema, manifestDigest: digestTextSchema }),
+    body: z.strictObject({ run: runIdSchema, promotion: promotionIdSchema, manifestDigest: digestTextSchema }),
     reply: z.strictObject({ slot: z.int().min(1), manifest: bytesTo(900_000).optional() }),
   },
-  'workspace.release': { body: z.strictObject({ run: runIdSchema, promoted: z.boolean() }), reply: z.strictObject({}) },
+  /** Ends a promotion: removes the draft that was frozen for it, or lets it be changed again. Any other draft is left as it is. */
+  'workspace.release': {
+    body: z.strictObject({ run: runIdSchema, promotion: promotionIdSchema, promoted: z.boolean() }),
+    reply: z.strictObject({}),
+  },
   /** One page of a draft's local difference, for the owner's terminal. */
   'workspace.difference': {
     body: z.strictObject({ run: runIdSchema, change: z.int().min(0), ignore: z.array(z.string().max(1024)).max(1000) }),

@@ -63,7 +63,7 @@ async function promoteOnce(load: PromoteLoad, installation: RealInstallation): P
     scene.draftOf(contents(load));
     spawnSync('sync', ['-f', scene.draft]);
     const running = scene.start(installation);
-    await running.client.request('promote.recover', {}, { withinMs: 60_000 });
+    await running.client.request('promote.recover', { promotions: [] }, { withinMs: 60_000 });
     const approval = scene.approve();
     const began = performance.now();
     const reply = await running.client.request('promote.apply', { approval }, { withinMs: 300_000 });

@@ -57,7 +57,7 @@ describe('a promote is lent', () => {
         const message = decodeMessage(payload);
         assert.ok(message.kind === 'request' && message.type === 'promote.recover', 'nothing else is asked of it');
         const { id } = message;
-        const body = { slot: answer, outcome: 'nothing-to-do', conflicts: [] };
+        const body = { slot: answer, outcome: 'nothing-to-do', conflicts: [], promoted: [] };
         const reply: Message =
           answer === 'BUSY' ? { kind: 'refusal', id, code: answer, message: 'm' } : { kind: 'reply', id, body };
         socket.write(encodeFrame(encodeMessage(reply)));
@@ -67,7 +67,7 @@ describe('a promote is lent', () => {
   }
 
   const slotOf = (slot: number): Promise<number> =>
-    promoter.lend(slot, (_, recovered) => Promise.resolve(recovered.slot));
+    promoter.lend(slot, [], (_, recovered) => Promise.resolve(recovered.slot));
 
   it('on its own draft only: one of another draft is ended and the right one asked for', async () => {
     answers = [7, 9];
@@ -102,7 +102,7 @@ describe('a promote is lent', () => {
     await slotOf(9);
     await once(came[0] ?? assert.fail(), 'close');
     await assert.rejects(
-      promoter.lend(9, () => Promise.reject(new RangeError('broke'))),
+      promoter.lend(9, [], () => Promise.reject(new RangeError('broke'))),
       RangeError,
     );
     await once(came[1] ?? assert.fail(), 'close');

@@ -8,8 +8,8 @@ import { attach, hasStrace } from '../fakes/killer.ts';
 import type { Call } from '../fakes/killer.ts';
 import { skipBecause } from '../skip.ts';
 import type { FakeControlPlane } from '../fakes/fake-control-plane.ts';
-import { signal } from '../faults/processes.ts';
-import { pairedExecutor } from '../fixtures/executor.ts';
+import { isDead, isFrozen, signal } from '../faults/processes.ts';
+import { online, pairedExecutor } from '../fixtures/executor.ts';
 import type { RealExecutor } from '../fixtures/executor.ts';
 import { idOf, newRun, Promotions } from '../fixtures/promotions.ts';
 import { until } from '../fixtures/until.ts';
@@ -84,7 +84,7 @@ describe('a promotion on a real executor', function () {
     assert.ok(inRoot(died.file));
   });
 
-  it('that died and that no recovery can settle now is unknown, not failed, and the next promotion settles it', async () => {
+  it('that died and that no recovery can settle now is unknown, not failed, and is settled as soon as one can', async () => {
     const { run, id } = await stagedAndHeld();
     signal(promotions.pid() ?? 0, 'SIGKILL');
     await lock(executor.root);
@@ -93,13 +93,15 @@ describe('a promotion on a real executor', function () {
       plane.told.find(({ command, ending }) => command === id && ending !== undefined),
       undefined,
     );
+    assert.notDeepEqual(leftIn(executor.root), [], 'it is not settled yet');
     unlock(executor.root);
-    assert.equal(await promoted('after.txt'), 'succeeded');
+    await changeable(run);
     assert.deepEqual(placed(run), []);
     assert.deepEqual(leftIn(executor.root), []);
+    assert.equal(await promoted('after.txt'), 'succeeded');
   });
 
-  it('that ended while workspace died is told as it ended', async () => {
+  it('that ended while workspace died is told as it ended, and its draft is gone once workspace is back', async () => {
     const run = newRun();
     await promotions.draft(run, `${run}.txt`, 'draft');
     const frame = await promotions.approved(run);
@@ -109,6 +111,39 @@ describe('a promotion on a real executor', function () {
     signal(promote, 'SIGCONT');
     assert.equal((await promotions.told(idOf(frame))).ending, 'succeeded');
     assert.ok(inRoot(`${run}.txt`));
+    await gone(run);
+    await changeable(run);
+  });
+
+  it('that was taken back while workspace died leaves a run that can be changed', async () => {
+    const { run, id } = await stagedAndHeld();
+    signal(executor.pidOf('workspace'), 'SIGKILL');
+    signal(promotions.pid() ?? never(), 'SIGKILL');
+    assert.equal((await promotions.told(id)).ending, 'failed');
+    await changeable(run);
+    assert.ok((await drafted()).includes(run));
+  });
+
+  it('that the daemon’s death cut short leaves a run that can be changed and discarded, and the old tree', async () => {
+    const { run } = await stagedAndHeld();
+    await restart(executor.pidOf('daemon'));
+    assert.deepEqual(placed(run), []);
+    await changeable(run);
+    await askDaemon(executor.places.stateDir, 'daemon.discard', { run });
+    assert.ok(!(await drafted()).includes(run));
+  });
+
+  it('that was committed while nobody listened leaves no draft after the daemon’s death, and the new tree', async () => {
+    const { run } = await stagedAndHeld();
+    const [daemon, promote] = [executor.pidOf('daemon'), promotions.pid() ?? never()];
+    signal(daemon, 'SIGSTOP');
+    await until('the daemon stands still', () => isFrozen(daemon) || undefined);
+    signal(promote, 'SIGCONT');
+    await until('it is committed and cleaned', () => leftIn(executor.root).length === 0 || undefined);
+    await restart(daemon);
+    assert.equal(placed(run).length, FILES);
+    await gone(run);
+    await changeable(run);
   });
 
   it('that is refused because another one has not ended leaves nothing behind that the next one meets', async () => {
@@ -196,6 +231,41 @@ describe('a promotion on a real executor', function () {
   function unlock(where: string): void {
     fs.closeSync(locks.get(where) ?? never());
     locks.delete(where);
+  }
+
+  /** Kills the daemon, and starts the executor again once nothing of it is left. */
+  async function restart(daemon: number): Promise<void> {
+    const promote = promotions.pid();
+    signal(daemon, 'SIGKILL');
+    await until('promote is dead', () => promote === undefined || isDead(promote) || undefined);
+    await executor.kill();
+    await executor.start();
+    await online(plane, executor);
+  }
+
+  /** Waits until a run takes a change again. */
+  async function changeable(run: RunId): Promise<void> {
+    await until('the run can be changed', () =>
+      promotions.draft(run, `${newRun()}.txt`, 'more').then(
+        () => true,
+        () => undefined,
+      ),
+    );
+  }
+
+  /** Waits until a run has no draft. */
+  async function gone(run: RunId): Promise<void> {
+    await until('workspace says that the draft is gone', () =>
+      drafted().then(
+        (runs) => !runs.includes(run) || undefined,
+        () => undefined,
+      ),
+    );
+  }
+
+  async function drafted(): Promise<string[]> {
+    const { drafts } = await askDaemon(executor.places.stateDir, 'daemon.drafts', {});
+    return drafts.map(({ run }) => run);
   }
 
   async function outcomeOf(id: CommandId): Promise<string | null | undefined> {

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { createHash, generateKeyPairSync } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import fs from 'node:fs';
@@ -12,7 +13,7 @@ import { contentName, indexName, manifestOf, readDraft, stampOf } from '../../he
 import { manifestBytes, manifestDigest } from '../../helpers/files/manifest.ts';
 import type { Manifest } from '../../helpers/files/manifest.ts';
 import { rootIdentity } from '../../helpers/files/root.ts';
-import { runIdSchema } from '../../helpers/protocol/ids.ts';
+import { promotionIdSchema, runIdSchema } from '../../helpers/protocol/ids.ts';
 import { signPayload } from '../../helpers/protocol/signed.ts';
 import type { Signed } from '../../helpers/protocol/signed.ts';
 import { approvalSchema, encodeStatement } from '../../helpers/protocol/statements.ts';
@@ -20,7 +21,6 @@ import type { Approval } from '../../helpers/protocol/statements.ts';
 import { statx } from '../../helpers/runtime/native-files.ts';
 import type { Exit } from '../../helpers/runtime/exits.ts';
 import type { PromoteBody, PromoteReply } from '../../helpers/promote/protocol.ts';
-import type { Recovered } from '../../helpers/promote/recover.ts';
 import { startRealRow, uidOf } from './real-row.ts';
 import type { RealInstallation } from './real-row.ts';
 
@@ -258,7 +258,7 @@ export class PromotionScene {
   ): Promise<PromoteReply<'promote.apply'>> {
     const running = this.start(installation);
     try {
-      await running.client.request('promote.recover', {}, asking);
+      await running.client.request('promote.recover', { promotions: [] }, asking);
       return await running.client.request('promote.apply', body, asking);
     } finally {
       running.client.close();
@@ -266,11 +266,16 @@ export class PromotionScene {
     }
   }
 
-  /** Recovers in a process of its own. */
-  async recover(installation: RealInstallation): Promise<Recovered> {
+  /** Recovers in a process of its own, and asks which of these promotions were committed. */
+  async recover(
+    installation: RealInstallation,
+    promotions: readonly string[] = [],
+  ): Promise<Omit<PromoteReply<'promote.recover'>, 'slot'>> {
     const running = this.start(installation);
     try {
-      const { slot: _slot, ...recovered } = await running.client.request('promote.recover', {}, asking);
+      const asked = promotions.map((id) => promotionIdSchema.parse(id));
+      const { slot, ...recovered } = await running.client.request('promote.recover', { promotions: asked }, asking);
+      assert.equal(slot, 0);
       return recovered;
     } finally {
       running.client.close();

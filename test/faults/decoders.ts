@@ -16,7 +16,7 @@ import { decode, encode } from '../../helpers/protocol/codec.ts';
 import { canonicalBytes, parseDescriptor } from '../../helpers/protocol/descriptor.ts';
 import { decodeMessage, encodeMessage } from '../../helpers/protocol/envelope.ts';
 import { encodeFrame, FrameReader } from '../../helpers/protocol/frame.ts';
-import { executorIdSchema, runIdSchema } from '../../helpers/protocol/ids.ts';
+import { executorIdSchema, promotionIdSchema, runIdSchema } from '../../helpers/protocol/ids.ts';
 import { findOperation } from '../../helpers/protocol/operations.ts';
 import { fromPathText, toPathText } from '../../helpers/protocol/path-text.ts';
 import { readReceiptExport } from '../../helpers/protocol/receipt-chain.ts';
@@ -176,7 +176,8 @@ const steps = sealSteps(header.checksum, 1001, [
     entry: { base: null, now: { type: 'file', content: 1, bytes: 3, mode: 0o644, sha256: 'b'.repeat(64) }, at: 1001 },
   },
 ]);
-const index = Buffer.concat([header.bytes, steps.bytes, sealFrozen(steps.checksum, 1002, true).bytes]);
+const promotion = promotionIdSchema.parse(`prm_${'8'.repeat(32)}`);
+const index = Buffer.concat([header.bytes, steps.bytes, sealFrozen(steps.checksum, 1002, promotion).bytes]);
 const staging = new RecordWriter().next({ kind: 'staging', stageIno: '12', rootMtimeNs: '1' });
 /** What the first record of a journal is bound to (helpers/promote/journal-records.ts). */
 const FIRST_CHAIN = sha256(Buffer.from('nessie-executor promotion journal 1'));

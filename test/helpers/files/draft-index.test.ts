@@ -12,9 +12,10 @@ import {
   type Entry,
   type IndexState,
 } from '../../../helpers/files/draft-index.ts';
-import { runIdSchema } from '../../../helpers/protocol/ids.ts';
+import { promotionIdSchema, runIdSchema } from '../../../helpers/protocol/ids.ts';
 
 const header = { run: runIdSchema.parse(`run_${'7'.repeat(32)}`), rootIdentity: 'a'.repeat(64), createdAt: 1000 };
+const promotion = promotionIdSchema.parse(`prm_${'8'.repeat(32)}`);
 const file: Entry = {
   base: null,
   now: { type: 'file', content: 1, bytes: 3, mode: 0o644, sha256: 'b'.repeat(64) },
@@ -33,7 +34,7 @@ describe('draft index', () => {
     { path: 'b', entry: gone },
     { path: 'a/\xff', entry: null },
   ]);
-  const fourth = sealFrozen(third.checksum, 1003, true);
+  const fourth = sealFrozen(third.checksum, 1003, promotion);
   const whole = Buffer.concat([first.bytes, second.bytes, third.bytes, fourth.bytes]);
   let folder: string;
 
@@ -56,7 +57,7 @@ describe('draft index', () => {
     const state = read(whole);
     assert.deepEqual(state.header, header);
     assert.deepEqual([...state.entries], [['b', gone]]);
-    assert.deepEqual([state.frozen, state.changedAt, state.wholeBytes], [true, 1003, whole.length]);
+    assert.deepEqual([state.frozenFor, state.changedAt, state.wholeBytes], [promotion, 1003, whole.length]);
     assert.deepEqual(state.checksum, fourth.checksum);
   });
 

@@ -57,7 +57,21 @@ describe('an approved draft is applied', function () {
     assert.equal(fs.readFileSync(scene.at('made/deep/file'), 'utf8'), 'hello');
     assert.equal(fs.readFileSync(scene.at('empty'), 'utf8'), '');
     assert.equal(reply.manifestDigest, scene.manifest().digest);
-    assert.deepEqual(await scene.recover(installation), { outcome: 'nothing-to-do', conflicts: [] });
+    assert.deepEqual(await scene.recover(installation), { outcome: 'nothing-to-do', conflicts: [], promoted: [] });
+  });
+
+  it('says later which promotions were committed: not one that was refused, and none that it never saw', async () => {
+    scene.put('changed', 'old');
+    scene.draftOf({ changed: { file: 'new' } });
+    const promoted = await scene.apply(installation);
+    assert.ok(promoted.outcome === 'promoted');
+    scene.draftOf({ changed: { file: 'newer' } });
+    const [refused, unseen] = [`prm_${'1'.repeat(32)}`, `prm_${'2'.repeat(32)}`];
+    const approval = scene.approve({ promotion: refused });
+    scene.put('changed', 'mine');
+    assert.equal((await scene.apply(installation, { approval })).outcome, 'refused');
+    const recovered = await scene.recover(installation, [unseen, refused, promoted.history]);
+    assert.deepEqual(recovered.promoted, [promoted.history]);
   });
 
   it('keeps the old files in the history, byte for byte', async () => {
@@ -165,7 +179,7 @@ describe('an approved draft is applied', function () {
     );
     scene.draftOf(Object.fromEntries([...folders, ...files]));
     const running = scene.start(installation);
-    await running.client.request('promote.recover', {}, asking);
+    await running.client.request('promote.recover', { promotions: [] }, asking);
     const reply = await running.client.request('promote.apply', { approval: scene.approve() }, asking);
     assert.equal(reply.outcome, 'promoted');
     running.client.close();

@@ -67,7 +67,7 @@ describe('promote is killed', function () {
 
   async function settled(scene: PromotionScene): Promise<Running> {
     const running = scene.start(installation);
-    await running.client.request('promote.recover', {}, asking);
+    await running.client.request('promote.recover', { promotions: [] }, asking);
     return running;
   }
 
@@ -110,7 +110,7 @@ describe('promote is killed', function () {
       const nth = 1 + Math.floor(next() * (name === 'utimensat' ? 3 : 9));
       const second = scene.start(installation);
       const tracer = await attach(second.pid, [`${name}:signal=KILL:when=${nth}`]);
-      await second.client.request('promote.recover', {}, asking).catch(() => undefined);
+      await second.client.request('promote.recover', { promotions: [] }, asking).catch(() => undefined);
       second.client.close();
       await second.exited;
       await tracer.detach();

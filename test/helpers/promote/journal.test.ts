@@ -250,7 +250,7 @@ async function answersOf(scene: PromotionScene): Promise<string[]> {
   );
   try {
     const handlers = new PromoteHandlers({ root, draft, own, owner, forbidden: [] }, 'this boot', log, log);
-    const { outcome } = handlers.recover();
+    const { outcome } = handlers.recover({ promotions: [] });
     const applied = await handlers.apply({ approval: scene.approve() }).catch((error: unknown) => {
       if (error instanceof PromoteRefused) return { code: error.code };
       throw error;

@@ -121,7 +121,7 @@ describe('others work in the tree during a promotion', function () {
     scene.put('b', 'old b');
     scene.draftOf({ a: { file: 'new a' }, b: { file: 'new b' } });
     const running = scene.start(installation);
-    await running.client.request('promote.recover', {}, asking);
+    await running.client.request('promote.recover', { promotions: [] }, asking);
     // renames: mark, journal, a, then b; the lease on b is held while its exchange waits
     const writer = await writerOf(scene.at('b'));
     const tracer = await attach(running.pid, ['renameat2:delay_enter=2000000:when=4']);
@@ -158,7 +158,7 @@ describe('others work in the tree during a promotion', function () {
     scene.put('z', 'old z');
     scene.draftOf({ a: { file: 'new a' }, made: { file: 'made' }, z: { file: 'new z' } });
     const running = scene.start(installation);
-    await running.client.request('promote.recover', {}, asking);
+    await running.client.request('promote.recover', { promotions: [] }, asking);
     // steps: made, a, z; the third waits, so that the first two can be edited after they were placed
     const writer = await writerOf(scene.at('z'));
     const tracer = await attach(running.pid, ['renameat2:delay_enter=2000000:when=5']);
@@ -195,7 +195,7 @@ describe('others work in the tree during a promotion', function () {
     scene.draftOf({ a: { file: 'new a' }, b: { file: 'new b' }, c: 'removed', d: { file: 'd' } });
     const before = scene.listing();
     const running = scene.start(installation);
-    await running.client.request('promote.recover', {}, asking);
+    await running.client.request('promote.recover', { promotions: [] }, asking);
     const tracer = await attach(running.pid, ['renameat2:signal=KILL:when=6']);
     await assert.rejects(running.client.request('promote.apply', { approval: scene.approve() }, asking));
     await running.exited;
@@ -203,7 +203,7 @@ describe('others work in the tree during a promotion', function () {
     assert.equal(fs.readFileSync(scene.at('a'), 'utf8'), 'new a');
     fs.writeFileSync(scene.at('a'), 'mine');
     const recovered = await scene.recover(installation);
-    assert.deepEqual(recovered, { outcome: 'needs-attention', conflicts: ['a'] });
+    assert.deepEqual(recovered, { outcome: 'needs-attention', conflicts: ['a'], promoted: [] });
     assert.equal(fs.readFileSync(scene.at('a'), 'utf8'), 'mine');
     const now = scene.listing();
     for (const name of ['b', 'c']) assert.deepEqual(now.get(name), before.get(name));
@@ -212,12 +212,12 @@ describe('others work in the tree during a promotion', function () {
     await assert.rejects(scene.apply(installation), isUnsettled);
 
     const repairing = scene.start(installation);
-    await repairing.client.request('promote.recover', {}, asking);
+    await repairing.client.request('promote.recover', { promotions: [] }, asking);
     const repaired = await repairing.client.request('promote.repair', { choice: 'restore' }, asking);
     assert.deepEqual(repaired, { outcome: 'restored', kept: ['a'] });
     repairing.client.close();
     await repairing.exited;
-    assert.deepEqual(await scene.recover(installation), { outcome: 'nothing-to-do', conflicts: [] });
+    assert.deepEqual(await scene.recover(installation), { outcome: 'nothing-to-do', conflicts: [], promoted: [] });
     scene.draftOf({ b: { file: 'newer b' } });
     assert.equal((await scene.apply(installation)).outcome, 'promoted');
   });
@@ -227,7 +227,7 @@ describe('others work in the tree during a promotion', function () {
     scene.put('file', old);
     scene.draftOf({ ...many(300), file: { file: fresh } });
     const running = scene.start(installation);
-    await running.client.request('promote.recover', {}, asking);
+    await running.client.request('promote.recover', { promotions: [] }, asking);
     const ended = new AbortController();
     const applied = running.client.request('promote.apply', { approval: scene.approve() }, asking);
     void applied.finally(() => ended.abort()).catch(() => undefined);
@@ -260,7 +260,7 @@ describe('others work in the tree during a promotion', function () {
     assert.deepEqual(scene.listing(), before);
 
     const second = scene.start(installation);
-    await second.client.request('promote.recover', {}, asking);
+    await second.client.request('promote.recover', { promotions: [] }, asking);
     const reply = await second.client.request('promote.apply', { approval: scene.approve() }, asking);
     assert.equal(reply.outcome, 'promoted');
     const after = scene.listing();
@@ -286,7 +286,7 @@ describe('others work in the tree during a promotion', function () {
   /** Starts an apply with one of its calls held up. */
   async function held(delay: string) {
     const running = scene.start(installation);
-    await running.client.request('promote.recover', {}, asking);
+    await running.client.request('promote.recover', { promotions: [] }, asking);
     const tracer = await attach(running.pid, [delay]);
     const applied = running.client.request('promote.apply', { approval: scene.approve() }, asking);
     return { running, tracer, applied };

@@ -91,7 +91,7 @@ describe('a folder is moved or swapped under a promotion', function () {
 
   async function applyConfined(delay: string, onStart: (pid: number) => void) {
     const running = scene.start(installation);
-    await running.client.request('promote.recover', {}, asking);
+    await running.client.request('promote.recover', { promotions: [] }, asking);
     const tracer = await attach(running.pid, [delay]);
     onStart(running.pid);
     const reply = await running.client.request('promote.apply', { approval: scene.approve() }, asking);

@@ -347,7 +347,7 @@ describe('a promotion is refused, with nothing changed', function () {
 
   it('a second promotion beside a first, of the same state folder or of the same root alone', async () => {
     const first = scene.start(installation);
-    await first.client.request('promote.recover', {}, asking);
+    await first.client.request('promote.recover', { promotions: [] }, asking);
     await assert.rejects(scene.recover(installation), isBusy);
     const own = scene.own;
     Object.assign(scene, { own: path.join(scene.folder, 'other-own') });

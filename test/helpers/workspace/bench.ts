@@ -16,7 +16,7 @@ import {
   type OperationKey,
   type OperationSuccess,
 } from '../../../helpers/protocol/operations.ts';
-import { runIdSchema, type RunId } from '../../../helpers/protocol/ids.ts';
+import { promotionIdSchema, runIdSchema, type PromotionId, type RunId } from '../../../helpers/protocol/ids.ts';
 
 const source = (file: string): string => path.resolve(import.meta.dirname, '..', '..', '..', file);
 const tasks = {
@@ -26,6 +26,9 @@ const tasks = {
 
 /** A new run id. */
 export const newRun = (): RunId => runIdSchema.parse(`run_${randomBytes(16).toString('hex')}`);
+
+/** A new promotion id. */
+export const newPromotion = (): PromotionId => promotionIdSchema.parse(`prm_${randomBytes(16).toString('hex')}`);
 
 /** Options of one operation in a test. */
 export interface AskOptions {

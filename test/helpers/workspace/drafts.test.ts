@@ -4,7 +4,7 @@ import path from 'node:path';
 
 import { manifestDigest, parseManifest } from '../../../helpers/files/manifest.ts';
 import { MACHINE_LIMITS } from '../../../helpers/workspace/draft-budget.ts';
-import { Bench, memoryFolder, newRun } from './bench.ts';
+import { Bench, memoryFolder, newPromotion, newRun } from './bench.ts';
 
 describe('drafts', () => {
   let bench: Bench;
@@ -24,7 +24,7 @@ describe('drafts', () => {
   const draftFolder = (): string => path.join(bench.draftsPath, fs.readdirSync(bench.draftsPath)[0] ?? '');
 
   it('a draft lies below the drafts folder, readable by its owner alone, and is listed with size and age', async () => {
-    assert.deepEqual(await bench.handlers['workspace.drafts']({}), { drafts: [] });
+    assert.deepEqual(await bench.handlers['workspace.drafts']({}), { drafts: [], frozen: [] });
     await bench.done('file.write', { path: 'b.txt', content: 'four' });
     const [draft] = (await bench.handlers['workspace.drafts']({})).drafts;
     assert.ok(draft);
@@ -63,29 +63,37 @@ describe('drafts', () => {
     assert.deepEqual(fs.readdirSync(bench.draftsPath), ['00000002']);
   });
 
-  it('a frozen draft is read but not changed, over a restart too, until it is released', async () => {
+  it('a frozen draft is read but not changed, over a restart too, until its own promotion releases it', async () => {
     await bench.done('file.write', { path: 'b.txt', content: 'x' });
+    const { run } = bench;
+    const [promotion, other] = [newPromotion(), newPromotion()];
     const manifestDigestNow = await digest();
-    const stale = bench.handlers['workspace.freeze']({ run: bench.run, manifestDigest: '0'.repeat(64) });
+    const stale = bench.handlers['workspace.freeze']({ run, promotion, manifestDigest: '0'.repeat(64) });
     await assert.rejects(stale, { code: 'MANIFEST_STALE' });
-    const frozen = await bench.handlers['workspace.freeze']({ run: bench.run, manifestDigest: manifestDigestNow });
+    const frozen = await bench.handlers['workspace.freeze']({ run, promotion, manifestDigest: manifestDigestNow });
     assert.equal(frozen.slot, 1);
     assert.ok(frozen.manifest);
     assert.equal(manifestDigest(frozen.manifest), manifestDigestNow);
-    assert.equal(parseManifest(frozen.manifest).run, bench.run);
+    assert.equal(parseManifest(frozen.manifest).run, run);
     for (const restart of [false, true]) {
       if (restart) bench.start();
       assert.match(await bench.fails('WORKSPACE_DENIED', 'file.append', { path: 'b.txt', content: 'y' }), /promoted/);
       assert.equal(await bench.text('b.txt'), 'x');
-      await assert.rejects(bench.handlers['workspace.discard']({ run: bench.run }), { code: 'DRAFT_FROZEN' });
+      await assert.rejects(bench.handlers['workspace.discard']({ run }), { code: 'DRAFT_FROZEN' });
+      assert.deepEqual((await bench.handlers['workspace.drafts']({})).frozen, [{ run, promotion }]);
+      for (const promoted of [false, true]) {
+        await bench.handlers['workspace.release']({ run, promotion: other, promoted });
+        assert.deepEqual((await bench.handlers['workspace.drafts']({})).frozen, [{ run, promotion }]);
+      }
     }
-    await bench.handlers['workspace.release']({ run: bench.run, promoted: false });
+    await bench.handlers['workspace.release']({ run, promotion, promoted: false });
     await bench.done('file.append', { path: 'b.txt', content: 'y' });
-    await bench.handlers['workspace.freeze']({ run: bench.run, manifestDigest: await digest() });
-    await bench.handlers['workspace.release']({ run: bench.run, promoted: true });
+    await bench.handlers['workspace.freeze']({ run, promotion: other, manifestDigest: await digest() });
+    await bench.handlers['workspace.release']({ run, promotion: other, promoted: true });
     assert.deepEqual(fs.readdirSync(bench.draftsPath), []);
-    const unknown = bench.handlers['workspace.freeze']({ run: bench.run, manifestDigest: manifestDigestNow });
+    const unknown = bench.handlers['workspace.freeze']({ run, promotion, manifestDigest: manifestDigestNow });
     await assert.rejects(unknown, { code: 'DRAFT_UNKNOWN' });
+    await bench.handlers['workspace.release']({ run, promotion: other, promoted: true });
   });
 
   it('a damaged draft answers nothing, is kept as it is, is listed, and can be discarded', async () => {
@@ -100,9 +108,8 @@ describe('drafts', () => {
     assert.match(await bench.fails('WORKSPACE_UNAVAILABLE', 'file.write', { path: 'd.txt', content: 'x' }), /damaged/);
     assert.deepEqual(fs.readFileSync(index), bytes);
     assert.equal((await bench.handlers['workspace.drafts']({})).drafts[0]?.damaged, true);
-    await assert.rejects(bench.handlers['workspace.freeze']({ run: bench.run, manifestDigest: '0'.repeat(64) }), {
-      code: 'DRAFT_DAMAGED',
-    });
+    const frozen = { run: bench.run, promotion: newPromotion(), manifestDigest: '0'.repeat(64) };
+    await assert.rejects(bench.handlers['workspace.freeze'](frozen), { code: 'DRAFT_DAMAGED' });
     assert.deepEqual(await bench.handlers['workspace.discard']({ run: bench.run }), { discarded: true });
     assert.equal(await bench.text('a.txt'), 'alpha');
   });
@@ -163,13 +170,16 @@ describe('drafts', () => {
     await bench.done('file.write', { path: 'b.txt', content: 'x' });
   });
 
-  it('a draft of another root is not read over this one', async () => {
+  it('a draft of another root is not read over this one, is listed, and can be discarded', async () => {
     await bench.done('file.write', { path: 'b.txt', content: 'x' });
     fs.renameSync(bench.rootPath, `${bench.rootPath}.old`);
     fs.cpSync(`${bench.rootPath}.old`, bench.rootPath, { recursive: true });
     bench.start();
     assert.match(await bench.fails('WORKSPACE_UNAVAILABLE', 'file.read', { path: 'b.txt' }), /another root/);
     before = bench.treeDigest();
+    assert.equal((await bench.handlers['workspace.drafts']({})).drafts[0]?.changeCount, 1, 'it is listed');
+    assert.deepEqual(await bench.handlers['workspace.discard']({ run: bench.run }), { discarded: true });
+    assert.deepEqual(fs.readdirSync(bench.draftsPath), []);
   });
 
   it('an index that grows is rewritten, and says the same', async () => {

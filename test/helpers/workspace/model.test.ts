@@ -5,7 +5,7 @@ import path from 'node:path';
 
 import { parseManifest, type Manifest } from '../../../helpers/files/manifest.ts';
 import type { OperationKey } from '../../../helpers/protocol/operations.ts';
-import { Bench, memoryFolder, sha256 } from './bench.ts';
+import { Bench, memoryFolder, newPromotion, sha256 } from './bench.ts';
 
 const SEQUENCES = 30;
 const STEPS = 40;
@@ -133,7 +133,8 @@ describe('a draft beside an ordinary tree', function () {
       assert.ok(succeeded > 0, story.join('\n'));
       assert.equal(bench.treeDigest(), before);
       const { manifestDigest } = await bench.done('workspace.review', {});
-      const { manifest } = await bench.handlers['workspace.freeze']({ run: bench.run, manifestDigest });
+      const promotion = newPromotion();
+      const { manifest } = await bench.handlers['workspace.freeze']({ run: bench.run, promotion, manifestDigest });
       assert.ok(manifest);
       await applyManifest(bench, parseManifest(manifest), applied);
       assert.deepEqual(tree(applied), tree(shadow), `seed ${seed + sequence}\n${story.join('\n')}`);
