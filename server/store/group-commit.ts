@@ -1,4 +1,5 @@
 import type { ControlledTransaction, Kysely } from 'kysely';
+import type { Flush } from './flush.ts';
 import { StoreFailed } from './store.ts';
 import type { Writer } from './store.ts';
 import type { Tables } from './tables.ts';
@@ -25,15 +26,17 @@ class FirstFailed extends Error {
 /**
  * Collects jobs for one loop turn and commits them together, one after the other. Jobs that arrive while a group still runs join it. The
  * first needs no savepoint, since taking the whole group back takes back nothing else; each later one has its own. A job is told its
- * result after the flush, in the order of arrival.
+ * result after the flush, in the order of arrival; the next group runs meanwhile.
  */
 export class GroupCommit {
   readonly #database: Kysely<Tables>;
+  readonly #flush: Flush;
   #waiting: Job[] = [];
   #running: Promise<void> | undefined;
 
-  constructor(database: Kysely<Tables>) {
+  constructor(database: Kysely<Tables>, flush: Flush) {
     this.#database = database;
+    this.#flush = flush;
   }
 
   /** Queues one job. Rejects with what it threw, or StoreFailed. */
@@ -68,9 +71,10 @@ export class GroupCommit {
     });
   }
 
-  /** Resolves when nothing waits or runs. */
+  /** Resolves when nothing waits, runs or is being flushed. */
   async idle(): Promise<void> {
     await this.#running;
+    await this.#flush.idle();
   }
 
   async #drain(): Promise<void> {
@@ -87,6 +91,7 @@ export class GroupCommit {
     const taken: Job[] = [first];
     const settled: Settle[] = [];
     try {
+      this.#flush.requireSound();
       const group = await this.#database.startTransaction().execute();
       try {
         settled.push(await first.runFirst(group));
@@ -104,7 +109,14 @@ export class GroupCommit {
       for (const job of taken) job.reject(failure);
       return;
     }
-    for (const settle of settled) settle();
+    this.#flush.written().then(
+      () => {
+        for (const settle of settled) settle();
+      },
+      (failure: unknown) => {
+        for (const job of taken) job.reject(failure);
+      },
+    );
   }
 
   #next(taken: number): Job | undefined {

@@ -2,6 +2,7 @@
  * The one interface to what the control plane remembers, so that another dialect can stand behind it with the same migrations.
  *
  * INVARIANT 1  `write` resolves only after its job is durable: committed and flushed to the disk.
+ *              Readers may see it a moment earlier; what they do about it in this store becomes durable after it.
  * INVARIANT 2  Jobs that arrive together share one flush, and each keeps its own savepoint: one that throws takes back its own rows
  *              and nobody else's.
  * INVARIANT 3  A job touches the database and nothing else: it awaits no socket, no timer and no other process, and it acts on the

@@ -61,7 +61,7 @@ describe('embedded store', () => {
     assert.deepEqual(await names(), []);
   });
 
-  it('a reader sees nothing of a job before it is durable and all of it afterwards', async () => {
+  it('a reader sees nothing of a job before its commit and all of it once it is durable', async () => {
     let seenInside: string[] = ['unread'];
     await store.write(async (tx) => {
       await addOrganisation(tx, 'new');
