@@ -16,7 +16,13 @@ export async function cancelCommand(work: Work, id: CommandId, by: Canceller): P
 
 /** Wants every open command of a run ended, in the caller's transaction. Give the answer to tellCancel after the commit. */
 export async function cancelRunCommands(work: Work, tx: Writer, run: RunId, by: Canceller): Promise<CommandRow[]> {
-  const open = await tx.selectFrom('commands').select('id').where('run', '=', run).where('open', '=', YES).execute();
+  const open = await tx
+    .selectFrom('commands')
+    .select('id')
+    .where('executor', '=', (of) => of.selectFrom('runs').select('executor').where('id', '=', run))
+    .where('run', '=', run)
+    .where('open', '=', YES)
+    .execute();
   const rows: CommandRow[] = [];
   for (const { id } of open) {
     const row = await stepInside(work, tx, id, { type: 'command.cancel', by }, { cancelWanted: 1 });

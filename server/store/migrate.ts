@@ -11,6 +11,8 @@ export interface ColumnTypes {
   readonly bytes: 'blob' | 'bytea';
   /** Ends a `create table`: SQLite checks types only where it is told to. */
   readonly tableEnd: 'strict' | '';
+  /** Ends one whose rows lie in its primary key. */
+  readonly clusteredEnd: 'strict, without rowid' | '';
 }
 
 /** One change of the schema, the same for every dialect; never edited once it was released. */
@@ -20,8 +22,8 @@ export interface SchemaChange {
 }
 
 const types: Readonly<Record<Store['dialect'], ColumnTypes>> = {
-  sqlite: { integer: 'integer', bytes: 'blob', tableEnd: 'strict' },
-  postgres: { integer: 'bigint', bytes: 'bytea', tableEnd: '' },
+  sqlite: { integer: 'integer', bytes: 'blob', tableEnd: 'strict', clusteredEnd: 'strict, without rowid' },
+  postgres: { integer: 'bigint', bytes: 'bytea', tableEnd: '', clusteredEnd: '' },
 };
 
 /** Brings a database to the newest schema. Throws StoreFailed naming the change that failed; a newer schema than this program knows is refused too. */

@@ -3,9 +3,7 @@ import type { SchemaChange } from '../migrate.ts';
 import { defineIndex, defineTable } from './define-table.ts';
 
 const partial = {
-  run: 'index NAME on "commands" ("run") where "open" = 1',
-  deadline: 'index NAME on "commands" ("deadline") where "open" = 1',
-  executor: 'index NAME on "commands" ("executor") where "open" = 1',
+  open: 'index NAME on "commands" ("executor", "run", "deadline") where "open" = 1',
   cancelWanted: 'index NAME on "commands" ("executor") where "cancelWanted" = 1',
   idempotencyKey: 'unique index NAME on "commands" ("idempotencyKey") where "idempotencyKey" <> "id"',
 };
@@ -14,7 +12,8 @@ const partial = {
 export const commands: SchemaChange = {
   name: '202_commands',
   up: async (database, types) => {
-    const table = (name: string, lines: readonly string[]) => defineTable(database, types, name, lines);
+    const table = (name: string, lines: readonly string[], end?: 'clusteredEnd') =>
+      defineTable(database, types, name, lines, end);
     await table('commands', [
       '"id" text primary key',
       '"run" text not null references "runs" ("id")',
@@ -48,25 +47,33 @@ export const commands: SchemaChange = {
       '"position" integer primary key not null',
       '"command" text not null unique references "commands" ("id")',
     ]);
-    await table('receipts', [
-      '"command" text not null references "commands" ("id")',
-      '"position" @integer not null',
-      '"type" text not null',
-      '"payload" @bytes not null',
-      '"signature" @bytes not null',
-      '"digest" @bytes not null',
-      '"at" @integer not null',
-      'primary key ("command", "position")',
-    ]);
-    await table('payloads', [
-      '"command" text not null references "commands" ("id")',
-      `"direction" text not null check ("direction" in ('arguments', 'content', 'result'))`,
-      '"keyId" text not null',
-      '"nonce" @bytes not null check (length("nonce") = 12)',
-      '"sealed" @bytes not null check (length("sealed") <= 420016)',
-      '"deleteAt" @integer not null',
-      'primary key ("command", "direction")',
-    ]);
+    await table(
+      'receipts',
+      [
+        '"command" text not null references "commands" ("id")',
+        '"position" @integer not null',
+        '"type" text not null',
+        '"payload" @bytes not null',
+        '"signature" @bytes not null',
+        '"digest" @bytes not null',
+        '"at" @integer not null',
+        'primary key ("command", "position")',
+      ],
+      'clusteredEnd',
+    );
+    await table(
+      'payloads',
+      [
+        '"command" text not null references "commands" ("id")',
+        `"direction" text not null check ("direction" in ('arguments', 'content', 'result'))`,
+        '"keyId" text not null',
+        '"nonce" @bytes not null check (length("nonce") = 12)',
+        '"sealed" @bytes not null check (length("sealed") <= 420016)',
+        '"deleteAt" @integer not null',
+        'primary key ("command", "direction")',
+      ],
+      'clusteredEnd',
+    );
     await defineIndex(database, 'payloads', ['deleteAt']);
   },
 };
