@@ -19,6 +19,7 @@ import type { Reader, Writer } from '../store/store.ts';
 import type { Addressed, SignedLease } from './envelope.ts';
 import { OPEN_LIMIT, stillHolds } from './rules.ts';
 import type { LeaseFacts } from './rules.ts';
+import { NOTED_MS } from '../runs/rules.ts';
 import { addToChain, dequeue, enqueue, findCommand, saveCommand, stepRow, YES } from './store.ts';
 import type { CommandRow } from './store.ts';
 import type { Work } from './work.ts';
@@ -147,6 +148,7 @@ async function insert(work: Work, tx: Writer, waiting: Waiting, row: CommandRow,
   const open = await tx
     .selectFrom('commands')
     .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('executor', '=', row.executor)
     .where('run', '=', row.run)
     .where('open', '=', YES)
     .executeTakeFirstOrThrow();
@@ -163,7 +165,12 @@ async function insert(work: Work, tx: Writer, waiting: Waiting, row: CommandRow,
     const bytes = waiting[direction];
     if (bytes.length > 0) await keepPayload(tx, work.keys, { command: row.id, direction, bytes, deleteAt: until });
   }
-  await tx.updateTable('runs').set({ activeAt: row.createdAt }).where('id', '=', row.run).execute();
+  await tx
+    .updateTable('runs')
+    .set({ activeAt: row.createdAt })
+    .where('id', '=', row.run)
+    .where('activeAt', '<', row.createdAt - NOTED_MS)
+    .execute();
   if (!queue) return;
   await enqueue(tx, row.id);
   await record(work, tx, { ...entryOf(waiting), action: 'command.queued', outcome: 'done' });

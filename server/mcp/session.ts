@@ -10,7 +10,7 @@ import { Refusal } from '../refusal.ts';
 import { bind, resolveBundle } from '../runs/bind.ts';
 import { call } from '../runs/call.ts';
 import type { Call } from '../runs/call.ts';
-import { SILENCE_MS } from '../runs/rules.ts';
+import { NOTED_MS, SILENCE_MS } from '../runs/rules.ts';
 import { bindingsOf, findRun } from '../runs/store.ts';
 import type { BindingRow, RunRow } from '../runs/store.ts';
 import { workspaceBundle } from '../../helpers/protocol/operations.ts';
@@ -19,8 +19,6 @@ import { whyNoTools } from './rules.ts';
 import { pickUpRun, touchSession } from './store.ts';
 import { operationOfTool, toolsFor } from './tools.ts';
 
-/** How often a session that is heard is noted in the store, in ms. */
-const TOUCH_MS = 60_000;
 /** Largest body of one request, in bytes: the largest arguments as JSON, with room. */
 const BODY_LIMIT_BYTES = 1_048_576;
 
@@ -74,13 +72,13 @@ export class McpSession {
 
   /** Nobody has used it for half an hour. */
   get isSilent(): boolean {
-    return this.#work.clock.now() - this.#touchedAt > SILENCE_MS + TOUCH_MS;
+    return this.#work.clock.now() - this.#touchedAt > SILENCE_MS + NOTED_MS;
   }
 
   /** Notes that the client was heard. */
   async heard(): Promise<void> {
     const now = this.#work.clock.now();
-    if (now - this.#touchedAt < TOUCH_MS) return;
+    if (now - this.#touchedAt < NOTED_MS) return;
     this.#touchedAt = now;
     await touchSession(this.#work, this.id, this.#run?.id);
   }

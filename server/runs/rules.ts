@@ -6,6 +6,8 @@
 export const CANDIDATE_MS = 300_000;
 /** Silence after which a run that an agent opened ends, in ms. */
 export const SILENCE_MS = 1_800_000;
+/** How often being heard is noted in the store, in ms: what is noted may be that much older than what was heard. */
+export const NOTED_MS = 60_000;
 
 /** Why a run ended. */
 export type RunEnd = 'stopped' | 'closed-by-client' | 'silent' | 'agent-ended';

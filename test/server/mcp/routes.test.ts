@@ -99,10 +99,10 @@ describe('model clients', () => {
     await online();
     const connected = await connect();
     await names(connected);
-    plane.clock.offsetMs += 1_790_000;
+    plane.clock.offsetMs += 1_800_000;
     await plane.work.sweep();
     assert.equal((await runs())[0]?.state, 'active');
-    plane.clock.offsetMs += 20_000;
+    plane.clock.offsetMs += 80_000;
     await plane.work.sweep();
     assert.deepEqual(
       (await runs()).map(({ state, endedBecause }) => [state, endedBecause]),
