@@ -50,7 +50,7 @@ export class Receipts {
       { type: 'machine.started', fields: this.#unlinked(facts, at), linkedBy: 'previous' },
     );
     this.#prepared.set(facts.command, { signed: started, at });
-    await this.#parts.ledger().append({ kind: 'accepted', at: this.#now(), facts, receipt });
+    await this.#parts.ledger().append({ kind: 'accepted', at, facts, receipt });
   }
 
   /** Records `started`: durable when it resolves. */
@@ -61,7 +61,7 @@ export class Receipts {
       prepared && at - prepared.at <= PREPARED_MS
         ? prepared.signed
         : (await this.#sign({ type: 'machine.started', fields: this.#fields(facts, at) }))[0];
-    await this.#parts.ledger().append({ kind: 'started', at: this.#now(), command: facts.command, receipt });
+    await this.#parts.ledger().append({ kind: 'started', at, command: facts.command, receipt });
   }
 
   /** Records how a started command ended. */

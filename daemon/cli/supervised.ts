@@ -22,13 +22,19 @@ export function installationFolder(): string {
   throw new CliFailure('configuration', 'the programs are not built; run `npm run build`');
 }
 
-/** Starts the supervisor; its log goes to `log`. */
-export function startSupervisor(places: Places, log: 'inherit' | 'ignore'): ChildProcess {
-  const program = path.join(installationFolder(), 'supervisor.mjs');
+/** Starts the supervisor of one state folder; its log goes to `log`, which may be an open descriptor. */
+export function startSupervisor(
+  { stateDir }: Pick<Places, 'stateDir'>,
+  log: 'inherit' | 'ignore' | number,
+  {
+    folder = installationFolder(),
+    allowLoopbackHttp = process.env['NESSIE_ALLOW_LOOPBACK_HTTP'] ?? '',
+  }: { readonly folder?: string; readonly allowLoopbackHttp?: string } = {},
+): ChildProcess {
   // As few threads as Node can do with: this process waits.
-  return spawn(process.execPath, ['--v8-pool-size=0', '--no-warnings', program, places.stateDir], {
+  return spawn(process.execPath, ['--v8-pool-size=0', '--no-warnings', path.join(folder, 'supervisor.mjs'), stateDir], {
     // THREAT: a variable of the shell (NODE_OPTIONS, LD_PRELOAD) would run code in the process that starts all others.
-    env: { UV_THREADPOOL_SIZE: '1', NESSIE_ALLOW_LOOPBACK_HTTP: process.env['NESSIE_ALLOW_LOOPBACK_HTTP'] ?? '' },
+    env: { UV_THREADPOOL_SIZE: '1', NESSIE_ALLOW_LOOPBACK_HTTP: allowLoopbackHttp },
     stdio: ['ignore', 'ignore', log],
   });
 }

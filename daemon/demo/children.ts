@@ -9,6 +9,7 @@ import fs from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
+import { startSupervisor } from '../cli/supervised.ts';
 
 const START_MS = 20_000;
 const STOP_MS = 15_000;
@@ -59,10 +60,7 @@ export async function startServer(dist: string, folder: string, port: number): P
 
 /** Starts an executor's process tree on one state folder; plain http to a loopback origin is permitted for it. */
 export function startExecutor(dist: string, stateDir: string, folder: string): ChildProcess {
-  return spawn(process.execPath, [path.join(dist, 'supervisor.mjs'), stateDir], {
-    stdio: ['ignore', 'ignore', logOf(folder, 'executor')],
-    env: { ...process.env, NESSIE_ALLOW_LOOPBACK_HTTP: '1' },
-  });
+  return startSupervisor({ stateDir }, logOf(folder, 'executor'), { folder: dist, allowLoopbackHttp: '1' });
 }
 
 /** Asks a child to end and waits for it; one that does not end in time is killed. */
