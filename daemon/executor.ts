@@ -4,6 +4,7 @@
  */
 import { createActor } from 'xstate';
 import type { ActorRefFrom, AnyActorRef, InspectionEvent } from 'xstate';
+import { faultLines } from '../machines/daemon/faults.ts';
 import type { daemonMachine } from '../machines/daemon/machine.ts';
 import { commandIdSchema } from '../helpers/protocol/ids.ts';
 import type { CommandId, ExecutorId, RunId } from '../helpers/protocol/ids.ts';
@@ -83,7 +84,10 @@ export class Executor {
     });
     this.actor.on('daemon.work-refused', ({ commandId, code }) => void this.#refuseHeld(commandId, code));
     this.actor.on('daemon.work-repeated', ({ commandId }) => void this.#tellAgain(commandId));
-    this.actor.on('daemon.faulted', () => sessions.close('the machine is in its error state'));
+    this.actor.on('daemon.faulted', ({ fault }) => {
+      note(fault, faultLines[fault].join(' '));
+      sessions.close('the machine is in its error state');
+    });
   }
 
   /** Channel of the session of the moment. */

@@ -92,6 +92,8 @@ async function connect(parts: DaemonParts): Promise<Connect['output']> {
     case 'ledger-behind':
     case 'ledger-forked':
       return { answer: 'state-copied' };
+    case 'in-error':
+      return { answer: 'in-error' };
     case 'online':
     case 'descriptor-needed':
       parts.connected();

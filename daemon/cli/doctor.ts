@@ -10,6 +10,7 @@ import { StartRefusal } from '../../helpers/runtime/configuration.ts';
 import type { Configuration } from '../../helpers/runtime/configuration.ts';
 import { InstallationError, readInstallation, verifyFiles } from '../../helpers/runtime/installation.ts';
 import { runTwins } from '../../helpers/runtime/twins.ts';
+import { remedyOf } from '../../machines/daemon/faults.ts';
 import { PolicyInvalid } from '../config.ts';
 import { installationOfRows, sentenceOf } from './audit.ts';
 import { CliFailure } from './failure.ts';
@@ -221,7 +222,7 @@ async function daemon(places: Places): Promise<string> {
     throw error;
   }
   if (status.fault !== null)
-    throw new Unwell(`in its error state: ${status.fault}`, 'look at the log, then run `nessie-executor repair`');
+    throw new Unwell(`in its error state: ${status.fault}`, remedyOf(status.fault));
   if (status.policy.state === 'invalid') throw new Unwell(status.policy.message, 'correct policy.json');
   if (status.ledger.state === 'damaged')
     throw new Unwell(

@@ -3,6 +3,7 @@
  */
 import fs from 'node:fs';
 import os from 'node:os';
+import { remedyOf } from '../../machines/daemon/faults.ts';
 import type { DaemonStatus } from '../protocol.ts';
 import { CliFailure } from './failure.ts';
 import { askDaemon, isDaemonUp } from './owner-client.ts';
@@ -134,7 +135,7 @@ function daemonLines(daemon: DaemonStatus): [string, string][] {
         .join(', '),
     ],
   ];
-  if (daemon.fault !== null) lines.unshift(['fault', `${daemon.fault}; \`nessie-executor repair\``]);
+  if (daemon.fault !== null) lines.unshift(['fault', `${daemon.fault}; ${remedyOf(daemon.fault)}`]);
   for (const { command, operation, phase } of running) lines.push(['running', `${operation} ${phase} ${command}`]);
   return lines;
 }

@@ -10,6 +10,7 @@ import type { LinkRefusal } from '../link/protocol.ts';
 import type { PromoteRefusal } from '../promote/protocol.ts';
 import type { WorkspaceRefusal } from '../workspace/protocol.ts';
 import type { ExecutionCode } from '../../machines/command/types.ts';
+import { faultLines } from '../../machines/daemon/faults.ts';
 import type { DaemonFault } from '../../machines/daemon/types.ts';
 import type { JoiningCode } from '../../machines/pairing/types.ts';
 import type { ChannelRefusal, PairingRefusal } from '../../server/protocol.ts';
@@ -145,8 +146,8 @@ export const failures: Record<FailureCode, Line> = {
   PROMOTION_TIMEOUT: ['The approval expired before the machine applied it.', 'Approve again.'],
   PROMOTION_RESULT_INVALID: ['The machine answered something else than a promotion.', bug],
   PROMOTION_REJECTED: [
-    'The approval is not signed by the pinned key, is for another executor, or was used.',
-    'Approve again; if it goes on, compare the pinned fingerprint.',
+    "The approval is not signed by the pinned key, is for another executor, or was used; or the owner's policy permits no promotion.",
+    'Approve again; if it goes on, compare the pinned fingerprint, and run `nessie-executor doctor` there.',
   ],
   PROMOTION_MANIFEST_INVALID: ['The list of changes contradicts itself.', 'Discard the draft.'],
   PROMOTION_UNSAFE_PATH: [
@@ -193,26 +194,7 @@ export const execution: Record<ExecutionCode, Line> = {
 };
 
 /** Why a daemon is in its error state. */
-export const fault: Record<DaemonFault, Line> = {
-  LEDGER_DAMAGED: ['The ledger cannot be read or written.', '`nessie-executor doctor`, then `nessie-executor repair`.'],
-  JOURNAL_DAMAGED: [
-    'A promotion cannot be settled without a person.',
-    '`nessie-executor repair` shows what is known and asks.',
-  ],
-  STATE_COPIED: [
-    'This state folder is a copy or an older backup of one that went on elsewhere.',
-    'Stop the other one for good; then forget here and pair as a new executor.',
-  ],
-  ROLE_VIOLATED: [
-    'A process broke its protocol or met its system-call filter.',
-    'Look at the log, reinstall if a file was altered, then `nessie-executor repair`.',
-  ],
-  GUESTS_NOT_STOPPED: ['A guest may still run.', 'End it, then `nessie-executor repair`.'],
-  EXECUTION_BROKEN: [
-    'A fault of the daemon itself.',
-    'Report it with `nessie-executor trace record`; then `nessie-executor repair`.',
-  ],
-};
+export const fault: Readonly<Record<DaemonFault, Line>> = faultLines;
 
 /** What is wrong with a ledger. */
 export const ledger: Record<LedgerDamage, Line> = {
@@ -347,8 +329,8 @@ export const channel: Record<ChannelRefusal, Line> = {
   CONNECTION_FENCED: ['A newer connection of this executor stands, or access changed.', again],
   EXECUTOR_REVOKED: ['The executor was ended.', 'Pair as a new one.'],
   EXECUTOR_ERROR: [
-    'The executor is in its error state there.',
-    '`nessie-executor repair` after you looked at the fault.',
+    'The executor went into its error state while this connection stood.',
+    'The machine proves itself again and is told; `nessie-executor status` names the fault and its remedy.',
   ],
   RECEIPT_INVALID: ['A receipt is not signed, or its digest does not fit.', bug],
   RECEIPT_OUT_OF_ORDER: ['A receipt does not continue its chain.', bug],

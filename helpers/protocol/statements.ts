@@ -216,7 +216,8 @@ export const controlStatements = {
     /** What the control plane has of the machine's ledger. */
     acknowledgedCount: counterSchema,
     acknowledgedHead: digestSchema,
-    verdict: z.enum(['online', 'ledger-behind', 'ledger-forked', 'revoked', 'descriptor-needed']),
+    /** `in-error`: the past fits, yet nothing is taken until a person repaired this machine; `epoch` is the one that stands. */
+    verdict: z.enum(['online', 'ledger-behind', 'ledger-forked', 'in-error', 'revoked', 'descriptor-needed']),
   }),
   /** Answers one control question, over the daemon's nonce. */
   'control.answer': z.strictObject({

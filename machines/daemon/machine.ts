@@ -28,7 +28,7 @@ import { stopping } from './stopping.ts';
 /** One daemon; the composition root provides its actors and shows what it emits. */
 export const daemonMachine = daemon.createMachine({
   id: 'daemon',
-  version: '1',
+  version: '2',
   context: ({ input }) => ({
     executorId: input.executorId,
     epoch: 0,
@@ -122,6 +122,10 @@ export const daemonMachine = daemon.createMachine({
                 target: '#daemon.stopping',
                 actions: { type: 'recordCause', params: 'revoked' },
               },
+              {
+                guard: { type: 'isAnswered', params: ({ event }) => ({ is: 'in-error', answer: event.output }) },
+                ...faulted('EXECUTOR_IN_ERROR'),
+              },
               faulted('STATE_COPIED'),
             ],
             onError: { target: 'waiting', actions: ['countAttempt', 'showRetry'] },
@@ -168,7 +172,8 @@ export const daemonMachine = daemon.createMachine({
     stopping,
     error: {
       meta: {
-        holds: 'Local state or a role cannot be believed: nothing is accepted until a person ran `repair`.',
+        holds:
+          'Local state or a role cannot be believed, or the control plane says so of this executor: nothing is accepted until a person ran `repair`.',
         permits: ['link.send', 'link.close', 'keystore.sign'],
       },
       entry: [fence, stopAll],

@@ -8,6 +8,8 @@ export type DaemonFault =
   | 'LEDGER_DAMAGED'
   | 'JOURNAL_DAMAGED'
   | 'STATE_COPIED'
+  /** The control plane holds this executor in error, whatever this machine knows of itself (N-504). */
+  | 'EXECUTOR_IN_ERROR'
   | 'ROLE_VIOLATED'
   | 'GUESTS_NOT_STOPPED'
   | 'EXECUTION_BROKEN';
@@ -38,7 +40,9 @@ export type ConnectAnswer =
   | { readonly answer: 'connected'; readonly epoch: number }
   | { readonly answer: 'revoked' }
   /** The head that was shown is not the last acknowledged one nor its continuation (N-504). */
-  | { readonly answer: 'state-copied' };
+  | { readonly answer: 'state-copied' }
+  /** The head fits, and the control plane takes nothing from this executor until a person repaired it: it met a copy of it. */
+  | { readonly answer: 'in-error' };
 
 /** Contract of `stopGuests`: every guest session is stopped; resolves at once where there is none. Rejects when one may still run (N-206). */
 export type StopGuests = { readonly input: undefined; readonly output: { readonly stopped: number } };

@@ -3,7 +3,7 @@
  *
  * INVARIANT 1  A challenge serves one proof of one connection within a minute (N-059).
  * INVARIANT 2  A machine whose past contradicts what is remembered of it is never online: the executor goes to `error`, and both
- *              sides are told (N-504).
+ *              sides are told, the copy and, when it proves itself again, the original (N-504). A person's `repair` alone leads back.
  * INVARIANT 3  The proof raises the epoch; what an earlier connection was given and did not end is unknown in the same
  *              transaction (R59).
  */
@@ -91,7 +91,7 @@ export interface ProofAnswer {
   readonly proved: Proved | undefined;
 }
 
-/** Judges a proof. Throws ChannelRefused for one that is not the paired key's, not fresh, or of an executor in error. */
+/** Judges a proof. Throws ChannelRefused for one that is not the paired key's or not fresh. */
 export async function prove(work: Work, challenged: Challenge, signed: Signed): Promise<ProofAnswer> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const row = await findExecutor(work.store.read, challenged.executor);
@@ -133,9 +133,7 @@ function judge(row: ExecutorRow, proof: Proof, remembered: Remembered, challenge
   const copied = judgePast(stated, remembered, challenged.acknowledgedCount);
   const failing = row.state === 'error';
   if (copied) return { verdict: copied, epoch: row.epoch + (failing ? 0 : 1), remembered };
-  if (failing && !proof.repaired) {
-    throw ended('EXECUTOR_ERROR', `the executor is in error (${row.fault ?? 'unknown'}); run repair on the machine`);
-  }
+  if (failing && !proof.repaired) return { verdict: 'in-error', epoch: row.epoch, remembered };
   const verdict = proof.capabilityRevision > row.latestRevision ? 'descriptor-needed' : 'online';
   return { verdict, epoch: row.epoch + (failing ? 2 : 1), remembered };
 }
@@ -162,7 +160,8 @@ async function attemptProof(
   };
   const [session] = await work.signer.sign([{ type: 'control.session', fields }]);
   if (!session) throw ended('UNAVAILABLE', 'the command key does not answer');
-  if (judged.verdict === 'revoked') return { session, proved: undefined };
+  // Nothing changes by these two: what holds already is said to a machine that asks.
+  if (judged.verdict === 'revoked' || judged.verdict === 'in-error') return { session, proved: undefined };
   const lost = await work.store.write((tx) => enter(work, tx, row, proof, judged));
   if (!lost) return undefined;
   tellCancel(work, lost);

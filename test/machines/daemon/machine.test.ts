@@ -30,7 +30,12 @@ const command = (commandId: string): ExecutionInput => ({
 const ends: { readonly [actor: string]: readonly object[] } = {
   recoverPromotion: [{ settled: 0 }],
   openLedger: [{ open: [] }, { open: [{ ...command('cmd-0'), phase: 'executing' }] }],
-  connect: [{ answer: 'connected', epoch: 7 }, { answer: 'revoked' }, { answer: 'state-copied' }],
+  connect: [
+    { answer: 'connected', epoch: 7 },
+    { answer: 'revoked' },
+    { answer: 'state-copied' },
+    { answer: 'in-error' },
+  ],
   stopFencedGuests: [{ stopped: 0 }],
   stopLastGuests: [{ stopped: 0 }],
   reportFault: [{ told: true }],

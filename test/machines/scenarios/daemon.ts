@@ -228,6 +228,21 @@ export const daemonGoldens: readonly Golden[] = [
     stop,
     ...stopped,
   ]),
+  one(
+    'in-error-there',
+    'The original of which a copy was met stops and says so; a person’s repair leads back online.',
+    [
+      ...online,
+      fencedOff,
+      done('stopFencedGuests', { stopped: 0 }),
+      done('connect', { answer: 'in-error' }),
+      done('reportFault', { told: true }),
+      { type: 'daemon.repaired' },
+      ...online,
+      stop,
+      ...stopped,
+    ],
+  ),
   one('role-violated', 'A role that breaks the protocol ends in error.', [...online, violated, stop, ...stopped]),
   one('guests-not-stopped', 'A guest that outlives a fence ends in error.', [
     ...online,

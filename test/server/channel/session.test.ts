@@ -184,21 +184,50 @@ describe('session of a machine', () => {
     assert.equal((await backwards.prove()).verdict, 'ledger-forked');
   });
 
-  it('an executor in error is refused until a person ran repair on the machine', async () => {
+  it('an executor in error is told so by a signed verdict, gets no session, and one repair leads back', async () => {
     const state = freshState();
     const machine = plane.machine(paired, undefined, state);
-    await machine.open();
-    await machine.prove();
-    await changeExecutor(plane.context, paired.executor, { type: 'executor.damaged', fault: 'ledger-damaged' });
-    const again = plane.machine(paired, undefined, state);
-    await again.open();
-    await assert.rejects(again.prove(), refusedWith('EXECUTOR_ERROR'));
+    await machine.connect();
+    const damage = () =>
+      changeExecutor(plane.context, paired.executor, { type: 'executor.damaged', fault: 'ledger-damaged' });
+    await damage();
+    const { epoch } = await standing();
+    for (let attempt = 0; attempt < 2; attempt += 1) {
+      const again = plane.machine(paired, undefined, state);
+      const session = await again.connect();
+      assert.deepEqual([session.verdict, session.epoch], ['in-error', epoch]);
+      assert.equal(await again.closed, 1008);
+    }
+    assert.deepEqual([(await standing()).state, (await standing()).epoch], ['error', epoch], 'asking changes nothing');
     const repaired = plane.machine(paired, undefined, state);
     await repaired.open();
     assert.equal((await repaired.prove({ repaired: true })).verdict, 'online');
     const row = await standing();
     assert.deepEqual([row.state, row.fault], ['online', null]);
     assert.equal((await repaired.heartbeat()).at > 0, true);
+    await damage();
+    assert.equal((await plane.machine(paired, undefined, state).connect()).verdict, 'in-error');
+  });
+
+  it('the original of a detected clone is told so, and a repair leads the original back and not the clone', async () => {
+    const state = freshState();
+    const original = plane.machine(paired, undefined, state);
+    await original.connect();
+    const clone = copyOf(state);
+    const fields = { at: Date.now(), executor: paired.executor, epoch: original.epoch, ...original.ledger };
+    original.record('machine.heartbeat', original.sign('machine.heartbeat', fields));
+    await original.heartbeat();
+    const proves = async (of: FakeState, repaired = false) => {
+      const machine = plane.machine(paired, undefined, of);
+      await machine.open();
+      return (await machine.prove({ repaired })).verdict;
+    };
+    assert.equal(await proves(clone), 'ledger-behind');
+    assert.equal(await proves(state), 'in-error');
+    assert.equal(await proves(clone, true), 'ledger-behind');
+    assert.equal(await proves(state, true), 'online');
+    assert.equal(await proves(clone, true), 'ledger-behind');
+    assert.equal(await proves(state), 'in-error');
   });
 
   it('a revoked executor is told by a signed verdict and gets no session', async () => {
