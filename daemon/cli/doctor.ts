@@ -221,8 +221,7 @@ async function daemon(places: Places): Promise<string> {
       return skip('does not run; start it with `nessie-executor daemon`');
     throw error;
   }
-  if (status.fault !== null)
-    throw new Unwell(`in its error state: ${status.fault}`, remedyOf(status.fault));
+  if (status.fault !== null) throw new Unwell(`in its error state: ${status.fault}`, remedyOf(status.fault));
   if (status.policy.state === 'invalid') throw new Unwell(status.policy.message, 'correct policy.json');
   if (status.ledger.state === 'damaged')
     throw new Unwell(
