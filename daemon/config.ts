@@ -2,50 +2,13 @@
  * The owner's policy: what this machine is willing to do, whatever anybody grants elsewhere. One JSON file, written whole with
  * every default at the first pairing; each section keeps the owner's own `why`. An unreadable or invalid file permits nothing.
  */
-import * as z from 'zod';
 import { canonicalBytes } from '../helpers/protocol/descriptor.ts';
 import { sha256 } from '../helpers/protocol/signed.ts';
-import { findOperation, operations, unimplementedOperations } from '../helpers/protocol/operations.ts';
+import { findOperation, operations } from '../helpers/protocol/operations.ts';
+import { policySchema } from '../helpers/promote/protocol.ts';
+import type { Policy } from '../helpers/promote/protocol.ts';
 
-const why = z.string().max(400).default('');
-const known: ReadonlySet<string> = new Set([...operations.map(({ key }) => key), ...unimplementedOperations]);
-const operationKey = z.string().refine((key) => known.has(key), {
-  error: 'expected a key of the operation list; `nessie-executor policy show` prints it',
-});
-
-/** Closed shape of policy.json; docs/policy.md is printed from it. */
-export const policySchema = z.strictObject({
-  version: z.literal(1),
-  operations: z.strictObject({
-    /** Keys that may run. Deny beats allow. */
-    allow: z.array(operationKey).max(64),
-    deny: z.array(operationKey).max(64).default([]),
-    why,
-  }),
-  promotion: z.strictObject({
-    /** Who must confirm a promotion: the person on the page, or a person at this machine as well. */
-    confirm: z.enum(['page', 'machine']).default('page'),
-    why,
-  }),
-  difference: z.strictObject({
-    /** Where the content difference may be seen: also sealed to the page, or on this machine alone. */
-    shown: z.enum(['page', 'machine']).default('page'),
-    why,
-  }),
-  ignore: z.strictObject({
-    /** gitignore patterns; what they match is invisible to every operation. */
-    patterns: z.array(z.string().min(1).max(1024)).max(1000).default([]),
-    why,
-  }),
-  limits: z.strictObject({
-    /** Commands that run side by side, 1 to 64. */
-    concurrentCommands: z.int().min(1).max(64).default(16),
-    /** Longest run time of one command, in ms. */
-    runtimeMs: z.int().min(1000).max(300_000).default(30_000),
-    why,
-  }),
-});
-export type Policy = z.infer<typeof policySchema>;
+export type { Policy };
 
 /** The policy of a new pairing: the workspace bundle and the owner-only operations, nothing else. */
 export function defaultPolicy(): Policy {
@@ -131,4 +94,9 @@ export function widens(current: Policy, next: Policy): boolean {
     next.limits.concurrentCommands > current.limits.concurrentCommands ||
     next.limits.runtimeMs > current.limits.runtimeMs
   );
+}
+
+/** Who must confirm a promotion where two have a say, the pin and the policy: a person at the machine if either says so. */
+export function stricter(...rules: readonly Policy['promotion']['confirm'][]): Policy['promotion']['confirm'] {
+  return rules.includes('machine') ? 'machine' : 'page';
 }

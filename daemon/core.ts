@@ -13,6 +13,7 @@ import { connectWorkspace } from '../actors/workspace.ts';
 import type { WorkspaceClient } from '../actors/workspace.ts';
 import type { ExecutorId } from '../helpers/protocol/ids.ts';
 import { ControlClock, systemTime } from './clock.ts';
+import { isConfirmedHere } from './confirmations.ts';
 import type { RootFacts } from './descriptor.ts';
 import { Executions } from './executions.ts';
 import type { GateFacts } from './gate.ts';
@@ -189,6 +190,11 @@ export class Core {
       executor,
       ...this.standing.facts(),
       epoch: this.#sessions?.channel?.epoch ?? 0,
+      isConfirmedHere: (run, manifestDigest) => {
+        const { rootIdentity } = this.standing;
+        const unconfirmed = { run, manifestDigest, rootIdentity, now: Date.now() };
+        return isConfirmedHere(`/proc/self/fd/${DESCRIPTORS.configuration}`, unconfirmed);
+      },
       memory: this.ledger.memory,
       anchored: this.clock.isAnchored,
       now: this.clock.now(),

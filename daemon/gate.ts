@@ -5,7 +5,7 @@
  * Order: signature, shape, then each bound field with its own code, then replay, then what the owner permits now.
  */
 import { findOperation, unimplementedOperations } from '../helpers/protocol/operations.ts';
-import type { Operation } from '../helpers/protocol/operations.ts';
+import type { FailureCode, Operation, OperationArguments } from '../helpers/protocol/operations.ts';
 import type { EnvelopeRefusal, MachineRefusal } from '../helpers/protocol/errors.ts';
 import { PROTOCOL_VERSION } from '../helpers/protocol/descriptor.ts';
 import { encode, decode } from '../helpers/protocol/codec.ts';
@@ -13,7 +13,7 @@ import { sha256 } from '../helpers/protocol/signed.ts';
 import type { AdmittedKey } from '../helpers/protocol/signed.ts';
 import { openStatement } from '../helpers/protocol/statements.ts';
 import type { CommandEnvelope } from '../helpers/protocol/statements.ts';
-import type { ExecutorId } from '../helpers/protocol/ids.ts';
+import type { ExecutorId, RunId } from '../helpers/protocol/ids.ts';
 import type { CommandFrame } from '../server/protocol.ts';
 import type { CommandFacts } from './ledger/records.ts';
 import type { LedgerMemory } from './ledger/memory.ts';
@@ -22,6 +22,9 @@ import type { Policy } from './config.ts';
 
 /** How far a fence may run ahead of the highest one seen: more is a mistake or an attack (S-206). */
 export const FENCE_JUMP_LIMIT = 1_048_576;
+
+/** A promotion that a person at this machine must confirm first: as `promote` would say it. */
+const UNCONFIRMED = 'PROMOTION_CONFIRMATION_REQUIRED' satisfies FailureCode;
 
 /** What this machine knows at the moment of the check. */
 export interface GateFacts {
@@ -35,6 +38,8 @@ export interface GateFacts {
   readonly catalogueDigest: Uint8Array;
   /** The owner's policy as it stands now; absent while the file is unreadable or invalid. */
   readonly policy: Policy | undefined;
+  /** Whether a person confirmed these changes of a run at this machine; the digest is 64 hexadecimal digits. */
+  readonly isConfirmedHere: (run: RunId, manifestDigest: string) => boolean;
   readonly memory: LedgerMemory;
   /** False after the machine slept: nothing starts before a new session. */
   readonly anchored: boolean;
@@ -57,7 +62,7 @@ export type GateVerdict =
   | {
       readonly permitted: false;
       readonly gate: 'envelope' | 'policy' | 'ledger';
-      readonly code: EnvelopeRefusal | MachineRefusal;
+      readonly code: EnvelopeRefusal | MachineRefusal | typeof UNCONFIRMED;
       readonly facts: CommandFacts | undefined;
     }
   /** The same command with the same bytes again: answered from the ledger, not run. */
@@ -79,6 +84,9 @@ export function checkCommand(frame: CommandFrame, known: GateFacts): GateVerdict
   if (owner) return refuse(owner === 'LOCAL_POLICY_DENIED' ? 'policy' : 'envelope', owner, facts);
   const parsed = parseArguments(operation, frame.arguments);
   if (!parsed) return refuse('envelope', 'ARGUMENTS_INVALID', facts);
+  if (operation.key === 'workspace.promote' && waitsForPerson(envelope, parsed.data, known)) {
+    return refuse('policy', UNCONFIRMED, facts);
+  }
   return { permitted: true, command: { envelope, facts, operation, arguments: parsed.data, content: frame.content } };
 }
 
@@ -106,7 +114,7 @@ function parseArguments(operation: Operation, bytes: Uint8Array): { readonly dat
 
 function refuse(
   gate: 'envelope' | 'policy' | 'ledger',
-  code: EnvelopeRefusal | MachineRefusal,
+  code: EnvelopeRefusal | MachineRefusal | typeof UNCONFIRMED,
   facts: CommandFacts | undefined,
 ): GateVerdict {
   return { permitted: false, gate, code, facts };
@@ -207,6 +215,18 @@ function checkOwner(
   const byAgent = envelope.origin.agent !== undefined;
   if (byAgent !== (operation.caller === 'agent')) return 'OPERATION_CALLER_INVALID';
   return isPermittedNow(operation.key, known) ? undefined : 'LOCAL_POLICY_DENIED';
+}
+
+/**
+ * Whether a promotion needs a person at this machine, by the confirmed policy or the one of this moment (D-22), and none confirmed
+ * it. `promote` asks the same of the owner's files itself: this spares the start of what it would refuse.
+ */
+function waitsForPerson(envelope: CommandEnvelope, input: unknown, known: GateFacts): boolean {
+  const rules = [known.policy?.promotion.confirm, known.confirmed?.policy.promotion.confirm];
+  if (!rules.includes('machine')) return false;
+  // These arguments passed the schema of the operation.
+  const { manifestDigest } = input as OperationArguments<'workspace.promote'>;
+  return !known.isConfirmedHere(envelope.run, manifestDigest);
 }
 
 /** Under the confirmed policy and the one of this moment, both (D-22). */

@@ -3,6 +3,7 @@
  */
 import fs from 'node:fs';
 import { watch } from 'chokidar';
+import { readOwnersText } from './owners-text.ts';
 
 const POLICY = 'policy.json';
 const POLL_MS = 250;
@@ -16,7 +17,7 @@ export async function watchPolicy(
   const file = `${folder}/${POLICY}`;
   let last: string | undefined | null = null;
   const read = (): void => {
-    const text = readPolicyText(file);
+    const text = readOwnersText(file, LIMIT_BYTES);
     if (text === last) return;
     last = text;
     changed(text);
@@ -34,21 +35,4 @@ export async function watchPolicy(
     fs.unwatchFile(file, read);
     await watcher.close();
   };
-}
-
-/** Text of the policy, or undefined where it is not an ordinary, readable file of sensible size. */
-function readPolicyText(file: string): string | undefined {
-  let descriptor: number;
-  try {
-    descriptor = fs.openSync(file, fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK);
-  } catch {
-    // Absent, unreadable or a link: the answer is that there is no policy, and nothing is permitted.
-    return undefined;
-  }
-  try {
-    const status = fs.fstatSync(descriptor);
-    return status.isFile() && status.size <= LIMIT_BYTES ? fs.readFileSync(descriptor, 'utf8') : undefined;
-  } finally {
-    fs.closeSync(descriptor);
-  }
 }

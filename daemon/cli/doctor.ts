@@ -16,6 +16,7 @@ import { installationOfRows, sentenceOf } from './audit.ts';
 import { CliFailure } from './failure.ts';
 import { askDaemon } from './owner-client.ts';
 import type { Places } from './places.ts';
+import { confirmedBy, promotionRule } from './promotion-rule.ts';
 import { chooseRoot } from './root-choice.ts';
 import { readPolicy, requireSetUp } from './set-up.ts';
 import { installationFolder } from './supervised.ts';
@@ -56,6 +57,7 @@ const checks: readonly (readonly [string, Check])[] = [
   ['key storage', keyStorage],
   ['root', root],
   ['policy', policy],
+  ['promotion', promotion],
   ['confinement', confinement],
   ['origin', origin],
   ['daemon', daemon],
@@ -159,6 +161,13 @@ function root(places: Places): string {
 function policy(places: Places): string {
   readPolicy(places);
   return 'valid';
+}
+
+function promotion(places: Places): string {
+  const rule = promotionRule(places);
+  if (!rule) return skip('is decided at the pairing');
+  if (rule.difference) throw new Unwell(rule.difference.said, rule.difference.remedy);
+  return `confirmed by ${confirmedBy(rule.inForce)}, in pin and policy alike`;
 }
 
 async function confinement(places: Places): Promise<string> {

@@ -9,6 +9,7 @@ import type { Policy } from '../config.ts';
 import { CliFailure } from './failure.ts';
 import { askDaemon, isDaemonUp } from './owner-client.ts';
 import type { Places } from './places.ts';
+import { confirmedBy, promotionRule } from './promotion-rule.ts';
 import { chooseRoot } from './root-choice.ts';
 import { isPaired, readPolicy, requireSetUp, rewritePin, writeConfiguration, writePolicy } from './set-up.ts';
 import { installationFolder, withDaemon } from './supervised.ts';
@@ -24,7 +25,10 @@ export function showPolicy(terminal: Terminal, places: Places, isJson: boolean):
   const rows = operations.map(({ key, caller, description }) => [verdict(key), key, caller, description]);
   for (const line of columns(rows)) say(terminal, line.startsWith('allow') ? line : styled(terminal, 'yellow', line));
   const { promotion, difference, ignore, limits } = policy;
-  say(terminal, `promotion    confirmed by the ${promotion.confirm}`);
+  const rule = promotionRule(places);
+  say(terminal, `promotion    confirmed by ${confirmedBy(rule?.inForce ?? promotion.confirm)}`);
+  if (rule?.difference)
+    say(terminal, styled(terminal, 'yellow', `             ${rule.difference.said}; ${rule.difference.remedy}`));
   say(
     terminal,
     `difference   ${difference.shown === 'page' ? 'sealed to the page, or on this machine' : 'on this machine alone'}`,
@@ -77,10 +81,15 @@ export function changeOperations(
   });
 }
 
-/** Sets who confirms a promotion, in the policy and in the pin. */
+/**
+ * Sets who confirms a promotion, in the pin and in the policy. The stricter of the two holds: what is cut off between the two writes
+ * is as strict as before, or as is wanted.
+ */
 export function changePromotion(terminal: Terminal, places: Places, confirm: 'page' | 'machine'): void {
+  const pin = (): void => void (isPaired(places) && rewritePin(places, { promotion: confirm }));
+  if (confirm === 'machine') pin();
   change(terminal, places, (policy) => ({ ...policy, promotion: { ...policy.promotion, confirm } }));
-  if (isPaired(places)) rewritePin(places, { promotion: confirm });
+  if (confirm === 'page') pin();
 }
 
 function change(terminal: Terminal, places: Places, next: (policy: Policy) => Policy): void {

@@ -8,6 +8,8 @@ import type { DaemonStatus } from '../protocol.ts';
 import { CliFailure } from './failure.ts';
 import { askDaemon, isDaemonUp } from './owner-client.ts';
 import type { Places } from './places.ts';
+import { confirmedBy, promotionRule } from './promotion-rule.ts';
+import type { PromotionRule } from './promotion-rule.ts';
 import { readPin, readSetUp } from './set-up.ts';
 import { grouped, say, sayJson, styled, visible } from './terminal.ts';
 import type { Terminal } from './terminal.ts';
@@ -18,7 +20,10 @@ export interface ExecutorFacts {
   readonly executor: string | null;
   readonly origin: string | null;
   readonly root: string | null;
-  readonly promotion: string | null;
+  /** Who confirms a promotion: the stricter of pin and policy; null before pairing. */
+  readonly promotion: PromotionRule['inForce'] | null;
+  /** What the two say differently, with the remedy; null where they agree. */
+  readonly promotionDifference: string | null;
   readonly service: { readonly installed: boolean; readonly lingering: boolean | null };
   readonly process: 'running' | 'stopped' | 'silent';
   /** What its daemon says; null where none runs or it does not answer. */
@@ -45,13 +50,15 @@ export async function status(
 async function factsOf(places: Places): Promise<ExecutorFacts> {
   const setUp = readSetUp(places);
   const pin = readPin(places);
+  const rule = promotionRule(places);
   const answer = await askStatus(places);
   return {
     name: places.name,
     executor: pin?.executor ?? null,
     origin: setUp?.origin ?? null,
     root: setUp?.root ?? null,
-    promotion: pin?.promotion ?? null,
+    promotion: rule?.inForce ?? null,
+    promotionDifference: rule?.difference ? `${rule.difference.said}; ${rule.difference.remedy}` : null,
     service: { installed: isServiceInstalled(places.name), lingering: isLingering() },
     process: typeof answer === 'string' ? answer : 'running',
     daemon: typeof answer === 'string' ? null : answer,
@@ -103,14 +110,15 @@ function print(terminal: Terminal, facts: ExecutorFacts): void {
     say(terminal, `  ${name.padEnd(14)}${value}`);
 }
 
-function setUpLines({ origin, root, promotion, service }: ExecutorFacts): [string, string][] {
+function setUpLines({ origin, root, promotion, promotionDifference, service }: ExecutorFacts): [string, string][] {
   const lingering = service.lingering === null ? 'no systemd' : `lingering ${service.lingering ? 'on' : 'off'}`;
-  return [
+  const lines: [string, string][] = [
     ['origin', origin ?? 'none'],
     ['root', root === null ? 'none' : visible(root)],
-    ['promotion', promotion === null ? 'not paired' : `confirmed by the ${promotion}`],
-    ['service', `${service.installed ? 'installed' : 'not installed'}, ${lingering}`],
+    ['promotion', promotion === null ? 'not paired' : `confirmed by ${confirmedBy(promotion)}`],
   ];
+  if (promotionDifference !== null) lines.push(['', promotionDifference]);
+  return [...lines, ['service', `${service.installed ? 'installed' : 'not installed'}, ${lingering}`]];
 }
 
 function daemonLines(daemon: DaemonStatus): [string, string][] {

@@ -284,6 +284,7 @@ export const folders: readonly FolderRule[] = [
       /^actors\//,
       /^helpers\/table\.ts$/,
       protocolFolder,
+      ownersFiles,
       /^server\/protocol\.ts$/,
       /^helpers\/supervisor\/request\.ts$/,
       node,

@@ -2,7 +2,8 @@
  * docs/policy.md: the owner's policy file, printed from its schema and its defaults.
  */
 import * as z from 'zod';
-import { defaultPolicy, policySchema } from '../../daemon/config.ts';
+import { defaultPolicy } from '../../daemon/config.ts';
+import { policySchema } from '../promote/protocol.ts';
 import { operations } from '../protocol/operations.ts';
 
 /** Text of docs/policy.md. */
@@ -16,6 +17,11 @@ export function render(): string {
     'at the first pairing; each section keeps the reason that you give it in `why`. The daemon sees a change within a second:',
     'what it narrows holds at once, what it widens waits for a review on the page. A file that cannot be read or is invalid',
     'permits nothing but what already runs. `nessie-executor policy show|check|allow|deny|promotion` work on it.',
+    '',
+    'Who confirms a promotion stands twice: here as `promotion.confirm`, and in the pin (`owner/pin.json`). The stricter of the two',
+    'holds, and `promote`, which applies the changes, reads both itself: `machine` written here by hand is enough, whatever the rest of',
+    'the executor or the control plane says; `page` written here by hand widens nothing. `nessie-executor policy promotion page|machine`',
+    'writes both; `status` and `doctor` name a difference. `promote` believes this file only while nobody but its owner may write it.',
     '',
     '## Defaults',
     '',

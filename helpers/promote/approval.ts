@@ -14,7 +14,7 @@ import type { Approval, Opened } from '../protocol/statements.ts';
 import { guardsOf } from '../protocol/guarded.ts';
 import type { Mark, Spent, Succession } from './mark.ts';
 import { CONFIRMATION_MS } from './protocol.ts';
-import type { OwnerConfirmation, OwnerPin, PromoteBody } from './protocol.ts';
+import type { OwnerConfirmation, OwnerPin, Policy, PromoteBody } from './protocol.ts';
 import { fromPathText } from '../protocol/path-text.ts';
 import { Stopped } from './stop.ts';
 
@@ -117,17 +117,18 @@ function guardedPaths(manifest: Manifest): string[] {
 /**
  * The confirmation that this promotion uses up, or undefined where it needs none: one of a person at this machine for exactly these
  * changes, not older than an hour, and given after the last one of the same changes was used. Throws Stopped, naming the first
- * path that is not covered.
+ * path that is not covered. Pin and policy both have a say, and the stricter holds: the owner writes either.
  * THREAT: a control plane promotes once more what a person confirmed once, a day later or after a roll back
  * (test/helpers/promote/confirmation.test.ts).
  */
 export function neededConfirmation(
-  { pin, mark, now }: Pick<Circumstances, 'pin' | 'mark' | 'now'>,
+  { pin, policy, mark, now }: Pick<Circumstances, 'pin' | 'mark' | 'now'> & { readonly policy: Policy },
   { manifest, digest }: { readonly manifest: Manifest; readonly digest: string },
   confirmation: OwnerConfirmation | undefined,
 ): Spent | undefined {
   const guarded = guardedPaths(manifest);
-  if (pin.promotion === 'page' && guarded.length === 0) return undefined;
+  const rules = [pin.promotion, policy.promotion.confirm];
+  if (!rules.includes('machine') && guarded.length === 0) return undefined;
   const [first] = guarded;
   const named = first === undefined ? undefined : fromPathText(first);
   const fits =

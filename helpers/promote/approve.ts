@@ -15,13 +15,16 @@ import type { Opening } from './apply.ts';
 import { checkManifest, commandKey, neededConfirmation, openApproval } from './approval.ts';
 import { readMark, writeMark } from './mark.ts';
 import { UntrustedFile } from './own-folder.ts';
-import { readConfirmation } from './owner-folder.ts';
+import { readConfirmation, readPolicy } from './owner-folder.ts';
 import { planOf } from './plan.ts';
 import type { Planned } from './plan.ts';
-import type { OwnerConfirmation, OwnerPin, PromoteBody } from './protocol.ts';
+import type { OwnerConfirmation, OwnerPin, Policy, PromoteBody } from './protocol.ts';
 import { checkOpenRoot } from './root-check.ts';
 import { Stopped } from './stop.ts';
 import { STAGE_PREFIX } from './tree.ts';
+
+/** The operation that a promotion is, as policies name it. */
+const OPERATION = 'workspace.promote';
 
 /** Descriptors that promote is born with. */
 export interface Given {
@@ -29,6 +32,7 @@ export interface Given {
   readonly draft: number;
   readonly own: number;
   readonly owner: number;
+  readonly configuration: number;
   /** Chains of further folders of the executor that no root may overlap. */
   readonly forbidden: readonly (readonly FolderId[])[];
 }
@@ -40,10 +44,11 @@ export interface Approved {
   readonly digest: string;
 }
 
-/** Verifies an approval against pin, mark, root and draft, and uses it up. Throws Stopped, MarkDamaged, UntrustedFile, NativeError. */
+/** Verifies an approval against pin, policy, mark, root and draft, and uses it up. Throws Stopped, MarkDamaged, UntrustedFile, NativeError. */
 export function approve(given: Given, bootId: string, body: PromoteBody<'promote.apply'>, pin: OwnerPin): Approved {
-  const { root, draft, own, owner, forbidden } = given;
-  checkOpenRoot(root, [draft, own, owner], forbidden);
+  const { root, draft, own, owner, configuration, forbidden } = given;
+  checkOpenRoot(root, [draft, own, owner, configuration], forbidden);
+  const policy = permittingPolicy(configuration);
   const mark = readMark(own);
   const { key, succession } = commandKey(pin, mark, body.pinRotation);
   const identity = rootIdentity(root).toString('hex');
@@ -52,7 +57,7 @@ export function approve(given: Given, bootId: string, body: PromoteBody<'promote
   const { manifest, digest, state } = rebuild(draft);
   const { statement } = approval;
   checkManifest(statement, manifest, digest);
-  const confirmed = neededConfirmation({ pin, mark, now }, { manifest, digest }, confirmationIn(owner, digest));
+  const confirmed = neededConfirmation({ pin, policy, mark, now }, { manifest, digest }, confirmationIn(owner, digest));
   const plan = planOf(manifest, state);
   const older = mark.spent.filter((spent) => spent.manifestDigest !== digest);
   writeMark(own, {
@@ -74,6 +79,22 @@ export function approve(given: Given, bootId: string, body: PromoteBody<'promote
     at: now,
   };
   return { opening, plan, digest };
+}
+
+/**
+ * The owner's policy of this moment, where it permits promotions at all. Throws Stopped.
+ * THREAT: a `daemon` that was taken over keeps silent about what the owner wrote there (test/helpers/promote/confirmation.test.ts).
+ */
+function permittingPolicy(configuration: number): Policy {
+  try {
+    const policy = readPolicy(configuration);
+    const { allow = [], deny = [] } = policy?.operations ?? {};
+    if (policy !== undefined && allow.includes(OPERATION) && !deny.includes(OPERATION)) return policy;
+  } catch (cause) {
+    if (!(cause instanceof UntrustedFile) && !(cause instanceof NativeError)) throw cause;
+    throw new Stopped('PROMOTION_REJECTED', undefined, { cause });
+  }
+  throw new Stopped('PROMOTION_REJECTED');
 }
 
 /** A confirmation that cannot be believed is none. */

@@ -1,6 +1,6 @@
 /*
  * The process that changes the person's files: one recovery and at most one promotion, then it ends. It is started confined,
- * with its channel at 3 and the folders that it works between, open, at 4 to 7; it opens nothing by a path but the boot id.
+ * with its channel at 3 and the folders that it works between, open, at 4 to 8; it opens nothing by a path but the boot id.
  */
 import { readFileSync } from 'node:fs';
 import { forbiddenChains } from '../runtime/folder-chains.ts';
@@ -15,7 +15,7 @@ const bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
 const slot = Number(process.env['NESSIE_SLOT'] ?? 0);
 const forbidden = forbiddenChains(process.env['NESSIE_FORBIDDEN_FOLDERS'] ?? '');
 const handlers = new PromoteHandlers(
-  { root: 4, draft: 5, own: 6, owner: 7, forbidden },
+  { root: 4, draft: 5, own: 6, owner: 7, configuration: 8, forbidden },
   bootId,
   (phase, done, total) => server.tell('promote.progress', { phase, done, total }),
   (sentence) => void process.stderr.write(`${sentence}\n`),

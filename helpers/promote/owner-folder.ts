@@ -1,17 +1,18 @@
 /*
- * The owner's folder (descriptor 7): the pin and the confirmations, which the owner's command line alone writes. It is read
- * only; a file that anybody else may write is not believed.
+ * What the owner decided: the pin and the confirmations (descriptor 7), which the owner's command line alone writes, and the policy
+ * (descriptor 8), which the owner edits too. All is read only; a file that anybody else may write is not believed.
  */
 import { closeSync } from 'node:fs';
 import { statx } from '../runtime/native-files.ts';
-import { ownerConfirmationSchema, ownerPinSchema } from './protocol.ts';
-import type { OwnerConfirmation, OwnerPin } from './protocol.ts';
+import { ownerConfirmationSchema, ownerPinSchema, policySchema } from './protocol.ts';
+import type { OwnerConfirmation, OwnerPin, Policy } from './protocol.ts';
 import { UntrustedFile, readTrusted } from './own-folder.ts';
 import type { Trust } from './own-folder.ts';
 import { openFolderAt, statusAt } from './tree.ts';
 
 const ITSELF = Buffer.alloc(0);
 const PIN_LIMIT_BYTES = 65_536;
+const POLICY_LIMIT_BYTES = 1_048_576;
 const CONFIRMATION_LIMIT_BYTES = 67_108_864;
 const CONFIRMATIONS = Buffer.from('confirmations');
 
@@ -36,6 +37,15 @@ export function readPin(owner: number): OwnerPin | undefined {
   if (value === undefined) return undefined;
   const parsed = ownerPinSchema.safeParse(value);
   if (!parsed.success) throw new UntrustedFile('pin.json has other fields than a pin', { cause: parsed.error });
+  return parsed.data;
+}
+
+/** The policy as it stands now, or undefined where there is none. Throws UntrustedFile for one that cannot be believed. */
+export function readPolicy(configuration: number): Policy | undefined {
+  const value = readJson(configuration, 'policy.json', POLICY_LIMIT_BYTES, ownerTrust(configuration));
+  if (value === undefined) return undefined;
+  const parsed = policySchema.safeParse(value);
+  if (!parsed.success) throw new UntrustedFile('policy.json has other fields than a policy', { cause: parsed.error });
   return parsed.data;
 }
 

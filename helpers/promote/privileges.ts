@@ -25,12 +25,23 @@ export const promote: Confined = {
       source: "owner's folder",
       reason: "pin, root identity and the person's confirmations; written by cli alone",
     },
+    {
+      number: 8,
+      kind: 'folder',
+      source: 'configuration folder',
+      reason: "the owner's policy as it stands when an approval is decided: a file opened before would miss an edit",
+    },
   ],
   paths: [
     { subject: { of: 'descriptor', number: 4 }, rights: 'replace beneath', reason: 'what is changed' },
     { subject: { of: 'descriptor', number: 5 }, rights: 'read beneath', reason: 'the one approved draft' },
     { subject: { of: 'descriptor', number: 6 }, rights: 'write beneath', reason: 'journal and history' },
     { subject: { of: 'descriptor', number: 7 }, rights: 'read beneath', reason: 'what the person confirmed' },
+    {
+      subject: { of: 'descriptor', number: 8 },
+      rights: 'read file',
+      reason: "the owner's policy, by its name; the folder is not listed",
+    },
     { subject: { of: 'installation', file: 'koffi.node' }, rights: 'read file', reason: 'native calls' },
     {
       subject: { of: 'path', path: '/proc/sys/kernel/random/boot_id', mayBeAbsent: false },

@@ -25,6 +25,8 @@ type Folder = {
   readonly title: string;
   readonly at: string;
   readonly reachedAs: Partial<Readonly<Record<RowName, number>>>;
+  /** Rows that may read a file of it by its name, and not list it. */
+  readonly readAs?: Partial<Readonly<Record<RowName, number>>>;
 };
 
 /** Folders of the executor, and by which descriptor a row reaches one that is its own. */
@@ -35,7 +37,7 @@ function folders({ stateDir, configDir, root }: Configuration): Folder[] {
     { title: "daemon's folder", at: state('daemon'), reachedAs: { daemon: 4 } },
     { title: 'the drafts', at: state('drafts'), reachedAs: { workspace: 5 } },
     { title: "promote's folder", at: state('promote'), reachedAs: { promote: 6 } },
-    { title: 'the configuration folder', at: configDir, reachedAs: { daemon: 5 } },
+    { title: 'the configuration folder', at: configDir, reachedAs: { daemon: 5 }, readAs: { promote: 8 } },
     { title: 'the root folder', at: root, reachedAs: { workspace: 4, promote: 4 } },
   ];
 }
@@ -46,15 +48,18 @@ function someFile(folder: string): string | undefined {
   return entry === undefined ? undefined : path.join(folder, entry.name);
 }
 
+const expectedAt = (number: number | undefined): Try['expected'] => (number === undefined ? 'refused' : 'reached');
+
 function folderTries(row: Confined, folder: Folder): Try[] {
-  const number = folder.reachedAs[row.row];
-  const expected = number === undefined ? 'refused' : 'reached';
-  const at = number === undefined ? folder.at : `/proc/self/fd/${number}`;
-  const tries: Try[] = [{ title: `list ${folder.title}`, attempt: { what: 'list a folder', path: at }, expected }];
+  const listed = folder.reachedAs[row.row];
+  const read = listed ?? folder.readAs?.[row.row];
+  const at = (number: number | undefined): string => (number === undefined ? folder.at : `/proc/self/fd/${number}`);
+  const listing: Attempt = { what: 'list a folder', path: at(listed ?? read) };
+  const tries: Try[] = [{ title: `list ${folder.title}`, attempt: listing, expected: expectedAt(listed) }];
   const file = someFile(folder.at);
   if (file !== undefined) {
-    const readable = number === undefined ? file : `${at}/${path.basename(file)}`;
-    tries.push({ title: `read a file of ${folder.title}`, attempt: { what: 'read a file', path: readable }, expected });
+    const attempt: Attempt = { what: 'read a file', path: `${at(read)}/${path.basename(file)}` };
+    tries.push({ title: `read a file of ${folder.title}`, attempt, expected: expectedAt(read) });
   }
   return tries;
 }

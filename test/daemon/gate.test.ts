@@ -38,6 +38,7 @@ function known(overrides: Partial<GateFacts> = {}): GateFacts {
     confirmed: { revision: 2, policy, policyDigest: policyDigest(policy) },
     catalogueDigest,
     policy,
+    isConfirmedHere: () => false,
     memory: new LedgerMemory(),
     anchored: true,
     now: NOW,
@@ -246,6 +247,37 @@ describe("the machine's gate", () => {
     });
     it('permits nothing before a person confirmed a descriptor', () => {
       assert.equal(codeOf(checkCommand(frame(), known({ confirmed: undefined }))), 'DESCRIPTOR_STALE');
+    });
+    describe('that a person at the machine confirms promotions', () => {
+      const machine = { ...policy, promotion: { confirm: 'machine', why: '' } } as const;
+      const run = runIdSchema.parse(id('run'));
+      const manifestDigest = 'ab'.repeat(32);
+      const { person, conversation, project } = {
+        person: personIdSchema.parse(id('per')),
+        conversation: 'conversation',
+        project: projectIdSchema.parse(id('prj')),
+      };
+      const promotion = frame({
+        envelope: { operation: 'workspace.promote', run, origin: { person, conversation, project } },
+        arguments: { approvalDigest: 'cd'.repeat(32), manifestDigest, promotionId: id('prm') },
+      });
+      const isConfirmedHere = (ofRun: string, digest: string) => ofRun === run && digest === manifestDigest;
+
+      it('takes a promotion that the page approved where neither policy asks for more', () => {
+        assert.equal(codeOf(checkCommand(promotion, known())), 'permitted');
+      });
+      it('refuses it at once where the policy of this moment asks for more and nobody confirmed, and takes it where one did', () => {
+        assert.equal(codeOf(checkCommand(promotion, known({ policy: machine }))), 'PROMOTION_CONFIRMATION_REQUIRED');
+        assert.equal(codeOf(checkCommand(promotion, known({ policy: machine, isConfirmedHere }))), 'permitted');
+      });
+      it('refuses it where the confirmed policy asks for more, until a person confirmed the wider one', () => {
+        const confirmed = { revision: 2, policy: machine, policyDigest: policyDigest(policy) };
+        assert.equal(codeOf(checkCommand(promotion, known({ confirmed }))), 'PROMOTION_CONFIRMATION_REQUIRED');
+        assert.equal(codeOf(checkCommand(promotion, known({ confirmed, isConfirmedHere }))), 'permitted');
+      });
+      it('asks nothing of other operations', () => {
+        assert.equal(codeOf(checkCommand(frame(), known({ policy: machine }))), 'permitted');
+      });
     });
     it('lets deny beat allow', () => {
       const both = { ...policy, operations: { allow: ['file.read'], deny: ['file.read'], why: '' } };

@@ -27,7 +27,9 @@ export async function applyPlainly(
   also: readonly string[] = [],
   onStart: (pid: number) => void = () => undefined,
 ): Promise<PlainRun> {
-  const folders = [scene.root, scene.draft, scene.own, scene.owner].map((folder) => fs.openSync(folder, 'r'));
+  const folders = [scene.root, scene.draft, scene.own, scene.owner, scene.configuration].map((folder) =>
+    fs.openSync(folder, 'r'),
+  );
   const child = spawn(process.execPath, ['--import', 'tsx', 'test/fixtures/promote-plain.ts'], {
     cwd: TOP,
     stdio: ['pipe', 'pipe', 'inherit', 'ignore', ...folders],

@@ -7,6 +7,8 @@ import path from 'node:path';
 
 import { connectPromote } from '../../actors/promote.ts';
 import type { PromoteClient, PromoteProgress } from '../../actors/promote.ts';
+import { defaultPolicy } from '../../daemon/config.ts';
+import type { Policy } from '../../daemon/config.ts';
 import { sealHeader, sealSteps } from '../../helpers/files/draft-index.ts';
 import type { Base, Entry, Now, Step } from '../../helpers/files/draft-index.ts';
 import { contentName, indexName, manifestOf, readDraft, stampOf } from '../../helpers/files/draft.ts';
@@ -64,6 +66,7 @@ export class PromotionScene {
   readonly draft: string;
   readonly own: string;
   readonly owner: string;
+  readonly configuration: string;
   readonly key: { readonly publicKey: KeyObject; readonly privateKey: KeyObject };
   /** Uid that owns the root and that promote takes, or undefined where the tests run as an ordinary user. */
   readonly uid: number | undefined;
@@ -75,14 +78,15 @@ export class PromotionScene {
     this.uid = asCaller ? undefined : uidOf(20);
     this.folder = fs.mkdtempSync(path.join(parent, 'promotion-'));
     fs.chmodSync(this.folder, 0o755);
-    [this.root, this.draft, this.own, this.owner] = ['root', 'draft', 'own', 'owner'].map((name) =>
-      path.join(this.folder, name),
-    ) as [string, string, string, string];
+    const at = (name: string): string => path.join(this.folder, name);
+    [this.root, this.draft, this.own] = [at('root'), at('draft'), at('own')];
+    [this.owner, this.configuration] = [at('owner'), at('configuration')];
     fs.mkdirSync(this.root, { mode: 0o755 });
-    for (const folder of [this.draft, this.own, this.owner]) fs.mkdirSync(folder, { mode: 0o700 });
+    for (const folder of [this.draft, this.own, this.owner, this.configuration]) fs.mkdirSync(folder, { mode: 0o700 });
     this.key = generateKeyPairSync('ed25519');
-    this.give(this.root, this.own, this.owner, this.draft);
+    this.give(this.root, this.own, this.owner, this.draft, this.configuration);
     this.pin();
+    this.policy();
   }
 
   remove(): void {
@@ -127,6 +131,13 @@ export class PromotionScene {
     };
     const file = path.join(this.owner, 'pin.json');
     fs.writeFileSync(file, JSON.stringify(pin), { mode: 0o600 });
+    this.give(file);
+  }
+
+  /** Writes the owner's policy, as a hand in the file would. */
+  policy(changes: Partial<Policy> = {}): void {
+    const file = path.join(this.configuration, 'policy.json');
+    fs.writeFileSync(file, JSON.stringify({ ...defaultPolicy(), ...changes }), { mode: 0o600 });
     this.give(file);
   }
 
@@ -240,7 +251,7 @@ export class PromotionScene {
 
   /** Starts the real, confined promote on this scene's folders. */
   start(installation: RealInstallation): Running {
-    const folders = { 4: this.root, 5: this.draft, 6: this.own, 7: this.owner };
+    const folders = { 4: this.root, 5: this.draft, 6: this.own, 7: this.owner, 8: this.configuration };
     const descriptors = Object.fromEntries(
       Object.entries(folders).map(([number, folder]) => [number, openFolder(folder)]),
     );
@@ -251,14 +262,16 @@ export class PromotionScene {
     return { pid: started.pid, client, progress, exited: started.exited };
   }
 
-  /** Recovers, applies, and ends the process. */
+  /** Recovers, applies, and ends the process; `meanwhile` happens between the two. */
   async apply(
     installation: RealInstallation,
     body: PromoteBody<'promote.apply'> = { approval: this.approve() },
+    meanwhile: () => void = () => undefined,
   ): Promise<PromoteReply<'promote.apply'>> {
     const running = this.start(installation);
     try {
       await running.client.request('promote.recover', { promotions: [] }, asking);
+      meanwhile();
       return await running.client.request('promote.apply', body, asking);
     } finally {
       running.client.close();

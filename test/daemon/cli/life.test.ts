@@ -119,6 +119,68 @@ describe('the life of an executor at the command line', function () {
     assert.equal((await cli.run(here('policy', 'promotion', 'page'))).code, 0);
   });
 
+  describe('who confirms a promotion, where pin and policy do not say one thing', () => {
+    const inPin = (): string =>
+      (JSON.parse(fs.readFileSync(path.join(places.ownerDir, 'pin.json'), 'utf8')) as { promotion: string }).promotion;
+    const policyFile = (): string => path.join(places.configDir, 'policy.json');
+    const byHand = (confirm: 'page' | 'machine'): void => {
+      const policy = JSON.parse(fs.readFileSync(policyFile(), 'utf8')) as object;
+      fs.writeFileSync(policyFile(), JSON.stringify({ ...policy, promotion: { confirm } }));
+    };
+    const inForce = async (): Promise<string> => {
+      const { out } = await cli.run(here('status', '--json'));
+      const { executors } = JSON.parse(out) as {
+        executors: { promotion: string; promotionDifference: string | null }[];
+      };
+      return `${executors[0]?.promotion}, ${executors[0]?.promotionDifference === null ? 'agreed' : 'named'}`;
+    };
+    const finding = async (): Promise<{ result: string; said: string; remedy: string } | undefined> => {
+      const { out } = await cli.run(here('doctor', '--json'));
+      const { findings } = JSON.parse(out) as {
+        findings: { check: string; result: string; said: string; remedy: string }[];
+      };
+      return findings.find(({ check }) => check === 'promotion');
+    };
+    afterEach(async () => {
+      assert.equal((await cli.run(here('policy', 'promotion', 'page'))).code, 0);
+      assert.equal(await inForce(), 'page, agreed');
+    });
+
+    it('status, doctor and policy show the stricter, name the difference and say what writes both', async () => {
+      assert.equal((await finding())?.result, 'ok');
+      byHand('machine');
+      assert.equal(inPin(), 'page');
+      assert.equal(await inForce(), 'machine, named');
+      const found = await finding();
+      assert.equal(found?.result, 'failed');
+      assert.match(found.said, /policy\.json says machine, the pin says page/);
+      assert.match(found.remedy, /policy promotion machine/);
+      assert.match((await cli.run(here('policy', 'show'))).out, /^promotion +confirmed by the machine$/m);
+      assert.match((await cli.run(here('status'))).out, /confirmed by the machine\n.*the stricter holds; say/);
+      assert.equal((await cli.run(here('policy', 'promotion', 'machine'))).code, 0);
+      assert.equal(await inForce(), 'machine, agreed');
+      byHand('page');
+      assert.equal(await inForce(), 'machine, named');
+    });
+
+    it('a policy that others may write lets nobody promote, and doctor says how to mend it', async () => {
+      fs.chmodSync(policyFile(), 0o666);
+      assert.equal(await inForce(), 'nobody, named');
+      assert.match((await finding())?.remedy ?? '', /make it 0600/);
+    });
+
+    it('what narrows is in the pin before the policy is touched, what widens after it', async () => {
+      const whole = fs.readFileSync(policyFile());
+      fs.writeFileSync(policyFile(), '{');
+      assert.equal((await cli.run(here('policy', 'promotion', 'machine'))).code, 1);
+      assert.equal(inPin(), 'machine');
+      assert.equal((await cli.run(here('policy', 'promotion', 'page'))).code, 1);
+      assert.equal(inPin(), 'machine');
+      fs.writeFileSync(policyFile(), whole);
+      assert.equal(await inForce(), 'machine, named');
+    });
+  });
+
   describe('while its daemon runs', () => {
     let ended: Promise<{ code: number | null }>;
     let stop: () => void;

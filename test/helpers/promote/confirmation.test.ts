@@ -4,6 +4,7 @@ import type { KeyObject } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 
+import { defaultPolicy } from '../../../daemon/config.ts';
 import { encode } from '../../../helpers/protocol/codec.ts';
 import { sha256 } from '../../../helpers/protocol/signed.ts';
 import { encodeStatement } from '../../../helpers/protocol/statements.ts';
@@ -37,6 +38,71 @@ describe('what the machine itself must confirm', function () {
     assert.deepEqual(fs.readdirSync(scene.root), []);
     scene.confirm();
     assert.equal(codeOf(await scene.apply(installation)), 'promoted');
+  });
+
+  describe('of the pin and policy.json the stricter holds', () => {
+    const machine = { ...defaultPolicy(), promotion: { confirm: 'machine', why: '' } } as const;
+
+    it('machine in policy.json, by hand, is enough: the approval of the control plane alone changes nothing, whatever the pin and the daemon say', async () => {
+      scene.draftOf({ file: { file: 'new' } });
+      scene.policy(machine);
+      assert.equal(codeOf(await scene.apply(installation)), 'PROMOTION_CONFIRMATION_REQUIRED');
+      assert.deepEqual(fs.readdirSync(scene.root), []);
+      scene.confirm();
+      assert.equal(codeOf(await scene.apply(installation)), 'promoted');
+    });
+
+    it('an edit counts that came after promote was started', async () => {
+      scene.draftOf({ file: { file: 'new' } });
+      const edit = (): void => {
+        const edited = path.join(scene.configuration, 'policy.json.edited');
+        fs.writeFileSync(edited, JSON.stringify(machine), { mode: 0o600 });
+        scene.give(edited);
+        fs.renameSync(edited, path.join(scene.configuration, 'policy.json'));
+      };
+      const reply = await scene.apply(installation, { approval: scene.approve() }, edit);
+      assert.equal(codeOf(reply), 'PROMOTION_CONFIRMATION_REQUIRED');
+    });
+
+    it('page in policy.json widens nothing while the pin says machine', async () => {
+      scene.promotion = 'machine';
+      scene.pin();
+      scene.draftOf({ file: { file: 'new' } });
+      assert.equal(codeOf(await scene.apply(installation)), 'PROMOTION_CONFIRMATION_REQUIRED');
+    });
+
+    const unusable: readonly (readonly [string, (file: string) => void])[] = [
+      ['is missing', (file) => fs.rmSync(file)],
+      ['is no JSON', (file) => fs.writeFileSync(file, '{')],
+      [
+        'has a key that no policy has',
+        (file) => fs.writeFileSync(file, JSON.stringify({ ...machine, confirm: 'page' })),
+      ],
+      ['can be written by others', (file) => fs.chmodSync(file, 0o666)],
+      ['is a link', (file) => linkInstead(file)],
+      [
+        'denies promotions',
+        () => scene.policy({ operations: { allow: [...allowed], deny: ['workspace.promote'], why: '' } }),
+      ],
+      ['does not allow promotions', () => scene.policy({ operations: { allow: ['file.read'], deny: [], why: '' } })],
+    ];
+    const allowed = defaultPolicy().operations.allow;
+    for (const [sentence, damage] of unusable) {
+      it(`a policy.json that ${sentence} permits no promotion`, async () => {
+        scene.draftOf({ file: { file: 'new' } });
+        damage(path.join(scene.configuration, 'policy.json'));
+        assert.equal(codeOf(await scene.apply(installation)), 'PROMOTION_REJECTED');
+        assert.deepEqual(fs.readdirSync(scene.root), []);
+        fs.rmSync(path.join(scene.configuration, 'policy.json'), { force: true });
+        scene.policy();
+        assert.equal(codeOf(await scene.apply(installation)), 'promoted');
+      });
+    }
+
+    function linkInstead(file: string): void {
+      fs.renameSync(file, `${file}.real`);
+      fs.symlinkSync('policy.json.real', file);
+    }
   });
 
   it('S-148 a guarded entry needs it too, and by its own name', async () => {

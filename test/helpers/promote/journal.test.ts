@@ -245,11 +245,17 @@ const UNBELIEVED = ['nothing-to-do', 'PROMOTION_JOURNAL_INVALID'];
 
 /** What promote answers to a recovery and an apply, called in this process; everything belongs to it. */
 async function answersOf(scene: PromotionScene): Promise<string[]> {
-  const [root = 0, draft = 0, own = 0, owner = 0] = [scene.root, scene.draft, scene.own, scene.owner].map((folder) =>
+  const folders = [scene.root, scene.draft, scene.own, scene.owner, scene.configuration];
+  const [root = 0, draft = 0, own = 0, owner = 0, configuration = 0] = folders.map((folder) =>
     fs.openSync(folder, 'r'),
   );
   try {
-    const handlers = new PromoteHandlers({ root, draft, own, owner, forbidden: [] }, 'this boot', log, log);
+    const handlers = new PromoteHandlers(
+      { root, draft, own, owner, configuration, forbidden: [] },
+      'this boot',
+      log,
+      log,
+    );
     const { outcome } = handlers.recover({ promotions: [] });
     const applied = await handlers.apply({ approval: scene.approve() }).catch((error: unknown) => {
       if (error instanceof PromoteRefused) return { code: error.code };
@@ -258,7 +264,7 @@ async function answersOf(scene: PromotionScene): Promise<string[]> {
     await handlers.end();
     return [outcome, 'code' in applied ? applied.code : applied.outcome];
   } finally {
-    for (const descriptor of [root, draft, own, owner]) fs.closeSync(descriptor);
+    for (const descriptor of [root, draft, own, owner, configuration]) fs.closeSync(descriptor);
   }
 }
 
