@@ -6,13 +6,13 @@ import os from 'node:os';
 import { setTimeout as later } from 'node:timers/promises';
 import { canonicalBytes } from '../../helpers/protocol/descriptor.ts';
 import { sha256 } from '../../helpers/protocol/signed.ts';
-import { stricter } from '../config.ts';
 import type { PairingState } from '../protocol.ts';
 import { CliFailure } from './failure.ts';
 import { askOver, connectOwner } from './owner-client.ts';
 import type { OwnerClient } from './owner-client.ts';
 import type { Places } from './places.ts';
-import { isPaired, readPin, readPolicy, readSetUp, requireSetUp, writePin, writeSetUp } from './set-up.ts';
+import { ruleOfNewPin } from './promotion-rule.ts';
+import { isPaired, readPin, readSetUp, requireSetUp, writePin, writeSetUp } from './set-up.ts';
 import type { PairedState } from './set-up.ts';
 import { installationFolder, withDaemon } from './supervised.ts';
 import { columns, grouped, say, styled, typed, visible } from './terminal.ts';
@@ -245,9 +245,7 @@ async function finish(
     const isYes = await typed(terminal, 'Type "yes" if the page shows the same key:', 'yes');
     if (!isYes) throw new CliFailure('refused', 'nothing was pinned; `nessie-executor forget` ends this pairing');
   }
-  // A pairing that replaces another one takes nothing back that the owner asked for: that is for `policy promotion page`.
-  const before = readPin(places)?.promotion === 'machine' ? 'machine' : 'page';
-  writePin({ places, paired, confirm: stricter(readPolicy(places).promotion.confirm, before) });
+  writePin({ places, paired, confirm: ruleOfNewPin(places) });
   const claimDigest = sha256(canonicalBytes(paired.claim)).toString('hex');
   await askOver(client, 'daemon.pair-answer', { answer: 'confirm', claimDigest });
   say(

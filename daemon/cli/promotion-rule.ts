@@ -34,6 +34,15 @@ export function promotionRule(places: Places): PromotionRule | undefined {
   };
 }
 
+/**
+ * What the pin of a new pairing says. One that replaces another takes nothing back that the owner asked for: that is for
+ * `policy promotion page`. Throws PolicyInvalid, and CliFailure where there is no policy.
+ */
+export function ruleOfNewPin(places: Places): Confirm {
+  const before = readPin(places)?.promotion === 'machine' ? 'machine' : 'page';
+  return stricter(readPolicy(places).promotion.confirm, before);
+}
+
 /** A rule in words. */
 export function confirmedBy(inForce: PromotionRule['inForce']): string {
   return inForce === 'nobody' ? 'nobody: none begins' : `the ${inForce}`;
