@@ -74,7 +74,7 @@ export async function givePassword(context: Context, person: PersonId): Promise<
   await context.store.write((tx) => tx.updateTable('people').set({ password }).where('id', '=', person).execute());
 }
 
-/** A context with a store in a folder of its own. */
+/** A context with a store in a folder of its own; https is ended by a proxy. */
 export async function makeContext(
   publicOrigin = PUBLIC_ORIGIN,
 ): Promise<{ context: Context; clock: MovedClock; folder: string }> {
@@ -86,7 +86,12 @@ export async function makeContext(
     signer: localKey(),
     random: randomBytes,
     log: pino({ level: process.env['NESSIE_TEST_LOG'] ?? 'silent' }),
-    settings: checkSettings({ listen: {}, publicOrigin, dataFolder: folder }),
+    settings: checkSettings({
+      listen: {},
+      publicOrigin,
+      behindProxy: publicOrigin.startsWith('https:'),
+      dataFolder: folder,
+    }),
     dataFolder: folder,
     secrets: secretsFrom(randomBytes(32)),
     wake: createWake(),
