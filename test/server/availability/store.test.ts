@@ -256,54 +256,56 @@ describe('availability from the store', () => {
     });
   });
 
-  it('a fact that cannot be read is false and names its condition', async () => {
-    const scene = await makeScene(ways[6] as Way);
-    for (const [table, reason] of [
-      ['people', 'not_discoverable'],
-      ['teamMembers', 'not_discoverable'],
-      ['projectMembers', 'not_discoverable'],
-      ['executors', 'not_discoverable'],
-      ['assignments', 'not_discoverable'],
-      ['shares', 'not_discoverable'],
-      ['grants', 'operation_ungranted'],
-      ['toolGrants', 'logical_tool_ungranted'],
-      ['agents', 'logical_tool_ungranted'],
-      ['projects', 'scope_mismatch'],
-      ['descriptors', 'descriptor_unreviewed'],
-    ] as const) {
-      await plane.context.store.write((tx) => sql.raw(`alter table "${table}" rename to "gone"`).execute(tx));
-      const answer = await resolve(plane.context, plane.context.store.read, scene.question);
-      await plane.context.store.write((tx) => sql.raw(`alter table "gone" rename to "${table}"`).execute(tx));
-      assert.deepEqual(answer, { available: false, reason }, table);
-    }
-    assert.deepEqual(await resolve(plane.context, plane.context.store.read, scene.question), { available: true });
-  });
+  describe('N-096 a refusal', () => {
+    it('a fact that cannot be read is false and names its condition', async () => {
+      const scene = await makeScene(ways[6] as Way);
+      for (const [table, reason] of [
+        ['people', 'not_discoverable'],
+        ['teamMembers', 'not_discoverable'],
+        ['projectMembers', 'not_discoverable'],
+        ['executors', 'not_discoverable'],
+        ['assignments', 'not_discoverable'],
+        ['shares', 'not_discoverable'],
+        ['grants', 'operation_ungranted'],
+        ['toolGrants', 'logical_tool_ungranted'],
+        ['agents', 'logical_tool_ungranted'],
+        ['projects', 'scope_mismatch'],
+        ['descriptors', 'descriptor_unreviewed'],
+      ] as const) {
+        await plane.context.store.write((tx) => sql.raw(`alter table "${table}" rename to "gone"`).execute(tx));
+        const answer = await resolve(plane.context, plane.context.store.read, scene.question);
+        await plane.context.store.write((tx) => sql.raw(`alter table "gone" rename to "${table}"`).execute(tx));
+        assert.deepEqual(answer, { available: false, reason }, table);
+      }
+      assert.deepEqual(await resolve(plane.context, plane.context.store.read, scene.question), { available: true });
+    });
 
-  it('what may not be discovered answers every route with the same bytes as what does not exist', async () => {
-    const scene = await makeScene(ways[0] as Way);
-    const stranger = await plane.invite('stranger');
-    const answers = async (executor: string) => {
-      const base = `/api/page/executors/${executor}`;
-      const to = { revision: 1, digest: '0'.repeat(64) };
-      return [
-        await stranger.get(base),
-        await stranger.get(`${base}/descriptor`),
-        await stranger.get(`${base}/agents`),
-        await stranger.get(`${base}/sharing`),
-        await stranger.get(`${base}/availability?agent=${scene.agent}&project=${scene.project}`),
-        await stranger.post(`${base}/pause`),
-        await stranger.post(`${base}/disconnect`),
-        await stranger.post(`${base}/delete`),
-        await stranger.post(`${base}/descriptor`, { ...to, answer: 'refuse' }),
-        await stranger.post(`${base}/descriptor`, { ...to, answer: 'confirm', password: 'whatever it is' }),
-        await stranger.put(`${base}/agents/${scene.agent}`, { access: 'on' }),
-        await stranger.put(`${base}/people/${stranger.person}`, { role: 'admin' }),
-        await stranger.put(`${base}/shares/team/${plane.account.team}`),
-      ].map(({ status, text }) => ({ status, text }));
-    };
-    const hidden = await answers(scene.executor);
-    assert.deepEqual(hidden, await answers(newId('exr')));
-    assert.ok(hidden.every(({ status }) => status === 404));
+    it('what may not be discovered answers every route with the same bytes as what does not exist', async () => {
+      const scene = await makeScene(ways[0] as Way);
+      const stranger = await plane.invite('stranger');
+      const answers = async (executor: string) => {
+        const base = `/api/page/executors/${executor}`;
+        const to = { revision: 1, digest: '0'.repeat(64) };
+        return [
+          await stranger.get(base),
+          await stranger.get(`${base}/descriptor`),
+          await stranger.get(`${base}/agents`),
+          await stranger.get(`${base}/sharing`),
+          await stranger.get(`${base}/availability?agent=${scene.agent}&project=${scene.project}`),
+          await stranger.post(`${base}/pause`),
+          await stranger.post(`${base}/disconnect`),
+          await stranger.post(`${base}/delete`),
+          await stranger.post(`${base}/descriptor`, { ...to, answer: 'refuse' }),
+          await stranger.post(`${base}/descriptor`, { ...to, answer: 'confirm', password: 'whatever it is' }),
+          await stranger.put(`${base}/agents/${scene.agent}`, { access: 'on' }),
+          await stranger.put(`${base}/people/${stranger.person}`, { role: 'admin' }),
+          await stranger.put(`${base}/shares/team/${plane.account.team}`),
+        ].map(({ status, text }) => ({ status, text }));
+      };
+      const hidden = await answers(scene.executor);
+      assert.deepEqual(hidden, await answers(newId('exr')));
+      assert.ok(hidden.every(({ status }) => status === 404));
+    });
   });
 
   it('N-186 a grant on one machine authorises nothing on its twin, a capability update widens nothing, and an agent reaches no operation of persons', async () => {

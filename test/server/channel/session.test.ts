@@ -1,5 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
+import { canonicalBytes } from '../../../helpers/protocol/descriptor.ts';
+import { sha256, signPayload } from '../../../helpers/protocol/signed.ts';
+import type { Signed } from '../../../helpers/protocol/signed.ts';
+import { machineStatements } from '../../../helpers/protocol/statements.ts';
+import type { MachineStatementType } from '../../../helpers/protocol/statements.ts';
 import { changeExecutor } from '../../../server/executors/lifecycle.ts';
 import { findExecutor } from '../../../server/executors/store.ts';
 import { freshState } from '../../fakes/fake-executor.ts';
@@ -27,15 +32,83 @@ describe('session of a machine', () => {
     return row;
   };
 
-  it('a proof over a fresh challenge raises the epoch and makes the executor online', async () => {
-    const before = await standing();
-    const machine = plane.machine(paired);
-    await machine.open();
-    const session = await machine.prove();
-    assert.equal(session.verdict, 'online');
-    assert.equal(session.epoch, before.epoch + 1);
-    const { state, epoch } = await standing();
-    assert.deepEqual({ state, epoch }, { state: 'online', epoch: before.epoch + 1 });
+  describe('N-059 a connection is claimed by a fresh challenge', () => {
+    it('a proof over a fresh challenge raises the epoch and makes the executor online', async () => {
+      const before = await standing();
+      const machine = plane.machine(paired);
+      await machine.open();
+      const session = await machine.prove();
+      assert.equal(session.verdict, 'online');
+      assert.equal(session.epoch, before.epoch + 1);
+      const { state, epoch } = await standing();
+      assert.deepEqual({ state, epoch }, { state: 'online', epoch: before.epoch + 1 });
+    });
+
+    it('a challenge serves once, within a minute', async () => {
+      const first = plane.machine(paired);
+      await first.open();
+      const once = await first.ask('session.challenge', { executor: paired.executor });
+      const claim = () =>
+        first.sign('machine.session', {
+          at: plane.clock.now(),
+          executor: paired.executor,
+          challenge: once.challenge,
+          nonce: randomBytes(32),
+          ...first.ledger,
+          capabilityRevision: 1,
+          repaired: false,
+          acknowledgedCount: 0,
+          acknowledgedHead: Buffer.alloc(32),
+        });
+      await first.ask('session.prove', { proof: claim() });
+      const { epoch } = await standing();
+      const second = plane.machine(paired, undefined, first.state);
+      await second.open();
+      await second.ask('session.challenge', { executor: paired.executor });
+      await assert.rejects(second.ask('session.prove', { proof: claim() }), refusedWith('PROOF_INVALID'));
+      assert.equal((await standing()).epoch, epoch, 'a challenge that was used claims nothing');
+      const late = plane.machine(paired);
+      await late.open();
+      const { challenge, acknowledgedCount } = await late.ask('session.challenge', { executor: paired.executor });
+      plane.clock.offsetMs += 61_000;
+      const fields = {
+        at: plane.clock.now(),
+        executor: paired.executor,
+        challenge,
+        nonce: randomBytes(32),
+        ...late.ledger,
+        capabilityRevision: 1,
+        repaired: false,
+        acknowledgedCount,
+        acknowledgedHead: Buffer.alloc(32),
+      };
+      await assert.rejects(
+        late.ask('session.prove', { proof: late.sign('machine.session', fields) }),
+        refusedWith('CHALLENGE_EXPIRED'),
+      );
+      const bare = plane.machine(paired);
+      await bare.open();
+      await assert.rejects(
+        bare.ask('session.prove', { proof: bare.sign('machine.session', fields) }),
+        refusedWith('CHALLENGE_EXPIRED'),
+      );
+    });
+
+    it('of two daemons the first is fenced at once, and its next question is refused', async () => {
+      const state = freshState();
+      const first = plane.machine(paired, undefined, state);
+      await first.open();
+      await first.prove();
+      assert.equal((await first.askControl()).standing, 'accepting');
+      const held = first.askControl();
+      held.catch(() => undefined);
+      const second = plane.machine(paired, undefined, copyOf(state));
+      second.state.guard += 1000;
+      await second.open();
+      assert.equal((await second.prove()).verdict, 'online');
+      assert.equal((await held).standing, 'fenced');
+      assert.equal(await first.closed, 1008);
+    });
   });
 
   it('R7 a wrong key, a foreign challenge and an unknown name are refused alike, and the connection ends', async () => {
@@ -52,78 +125,67 @@ describe('session of a machine', () => {
     assert.equal((await standing()).state, 'pending_pairing');
   });
 
-  it('a signature of one purpose is refused for every other', async () => {
-    const machine = plane.machine(paired);
-    await machine.open();
-    await machine.ask('session.challenge', { executor: paired.executor });
-    const heartbeat = machine.sign('machine.heartbeat', {
-      at: Date.now(),
-      executor: paired.executor,
-      epoch: 1,
-      ...machine.ledger,
+  describe('N-058 what a machine signs', () => {
+    it('a signature of one purpose is refused for every other', async () => {
+      const types = Object.keys(machineStatements) as MachineStatementType[];
+      const resigned = (signed: Signed, type: MachineStatementType): Signed =>
+        signPayload(paired.key.privateKey, type, signed.payload);
+      const live = plane.machine(paired);
+      await live.connect();
+      const { executor } = paired;
+      const at = Date.now();
+      const heartbeat = live.sign('machine.heartbeat', { at, executor, epoch: live.epoch, ...live.ledger });
+      const bytes = canonicalBytes({ ...paired.descriptor, revision: 2 });
+      const stated = live.sign('machine.descriptor', { at, executor, revision: 2, descriptorDigest: sha256(bytes) });
+      for (const type of types) {
+        if (type !== 'machine.heartbeat')
+          await assert.rejects(
+            live.ask('heartbeat', { heartbeat: resigned(heartbeat, type) }),
+            refusedWith('PROOF_INVALID'),
+            type,
+          );
+        if (type !== 'machine.descriptor')
+          await assert.rejects(live.ask('descriptor', { descriptor: bytes, signed: resigned(stated, type) }), type);
+      }
+      assert.ok((await live.ask('heartbeat', { heartbeat })).at > 0, 'signed for its own purpose it counts');
+      assert.deepEqual(await live.ask('descriptor', { descriptor: bytes, signed: stated }), { state: 'pending' });
+      for (const type of types.filter((name) => name !== 'machine.session')) {
+        const machine = plane.machine(paired, undefined, live.state);
+        await machine.open();
+        const { challenge, acknowledgedCount } = await machine.ask('session.challenge', { executor });
+        const proof = machine.sign('machine.session', {
+          at: Date.now(),
+          executor,
+          challenge,
+          nonce: randomBytes(32),
+          ...machine.ledger,
+          capabilityRevision: 1,
+          repaired: false,
+          acknowledgedCount,
+          acknowledgedHead: Buffer.alloc(32),
+        });
+        const foreign = resigned(proof, type);
+        await assert.rejects(machine.ask('session.prove', { proof: foreign }), refusedWith('PROOF_INVALID'), type);
+        assert.equal(await machine.closed, 1008, type);
+      }
     });
-    await assert.rejects(machine.ask('session.prove', { proof: heartbeat }), refusedWith('PROOF_INVALID'));
-  });
 
-  it('a challenge serves once, within a minute', async () => {
-    const late = plane.machine(paired);
-    await late.open();
-    const { challenge, acknowledgedCount } = await late.ask('session.challenge', { executor: paired.executor });
-    plane.clock.offsetMs += 61_000;
-    const fields = {
-      at: plane.clock.now(),
-      executor: paired.executor,
-      challenge,
-      nonce: randomBytes(32),
-      ...late.ledger,
-      capabilityRevision: 1,
-      repaired: false,
-      acknowledgedCount,
-      acknowledgedHead: Buffer.alloc(32),
-    };
-    await assert.rejects(
-      late.ask('session.prove', { proof: late.sign('machine.session', fields) }),
-      refusedWith('CHALLENGE_EXPIRED'),
-    );
-    const bare = plane.machine(paired);
-    await bare.open();
-    await assert.rejects(
-      bare.ask('session.prove', { proof: bare.sign('machine.session', fields) }),
-      refusedWith('CHALLENGE_EXPIRED'),
-    );
-  });
-
-  it('signed time may differ by 60 s and not by 61', async () => {
-    let guard = 0;
-    for (const [seconds, refused] of [
-      [59, false],
-      [-59, false],
-      [61, true],
-      [-61, true],
-    ] as const) {
-      guard += 100;
-      const machine = plane.machine(paired, undefined, { guard, heads: [Buffer.alloc(32)] });
-      await machine.open();
-      const proved = machine.prove({ at: Date.now() + seconds * 1000 });
-      if (refused) await assert.rejects(proved, refusedWith('CLOCK_SKEW'));
-      else assert.equal((await proved).verdict, 'online');
-    }
-  });
-
-  it('of two daemons the first is fenced at once, and its next question is refused', async () => {
-    const state = freshState();
-    const first = plane.machine(paired, undefined, state);
-    await first.open();
-    await first.prove();
-    assert.equal((await first.askControl()).standing, 'accepting');
-    const held = first.askControl();
-    held.catch(() => undefined);
-    const second = plane.machine(paired, undefined, copyOf(state));
-    second.state.guard += 1000;
-    await second.open();
-    assert.equal((await second.prove()).verdict, 'online');
-    assert.equal((await held).standing, 'fenced');
-    assert.equal(await first.closed, 1008);
+    it('signed time may differ by 60 s and not by 61', async () => {
+      let guard = 0;
+      for (const [seconds, refused] of [
+        [59, false],
+        [-59, false],
+        [61, true],
+        [-61, true],
+      ] as const) {
+        guard += 100;
+        const machine = plane.machine(paired, undefined, { guard, heads: [Buffer.alloc(32)] });
+        await machine.open();
+        const proved = machine.prove({ at: Date.now() + seconds * 1000 });
+        if (refused) await assert.rejects(proved, refusedWith('CLOCK_SKEW'));
+        else assert.equal((await proved).verdict, 'online');
+      }
+    });
   });
 
   it('an old copy of the state is told by its ledger, and both sides say so', async () => {

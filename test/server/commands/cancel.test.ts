@@ -4,11 +4,12 @@ import { changeExecutor } from '../../../server/executors/lifecycle.ts';
 import { findExecutor } from '../../../server/executors/store.ts';
 import { switchAgentOff, withdrawOperation } from '../../../server/grants/access.ts';
 import { endRun } from '../../../server/runs/store.ts';
-import type { Play } from '../../fakes/fake-executor.ts';
+import { resolveBundle } from '../../../server/runs/bind.ts';
+import type { FakeExecutor, Play } from '../../fakes/fake-executor.ts';
 import { startControlPlane, until } from '../control-plane.ts';
 import type { ControlPlane, PairedMachine } from '../control-plane.ts';
 import { refusedWith } from '../refused-with.ts';
-import { deliver, done, openRun, openRunOn, storedCommand, untilCancelled } from '../work-run.ts';
+import { bareRun, deliver, done, openRun, openRunOn, storedCommand, untilCancelled } from '../work-run.ts';
 
 describe('ending what a machine was given', () => {
   let plane: ControlPlane;
@@ -145,11 +146,49 @@ describe('ending what a machine was given', () => {
     assert.equal((await called).end?.outcome, 'unknown');
   });
 
-  it('a drain gives out nothing more and ends once nothing can be settled any longer', async () => {
+  it('N-207 a revocation needs no help of the machine: one that ignores it gets no command, and no receipt of it is taken', async () => {
+    const machine = plane.machine(paired);
+    await machine.connect();
+    const run = await openRun(plane);
+    const { delivered, called, id } = await deliver(machine, run);
+    await run.start('file.mkdir', { path: 'waiting' });
+    const { handles } = await resolveBundle(plane.work, await bareRun(plane));
+    assert.ok(handles.size > 0);
+    await changeExecutor(plane.context, paired.executor, { type: 'executor.disconnect', by: 'administrator' });
+    const chain = machine.chain(delivered, done);
+    await assert.rejects(machine.ask('receipts', chain));
+    assert.equal(await machine.closed, 1008);
+    assert.equal((await called).end?.outcome, 'unknown');
+    for (const question of [
+      (again: FakeExecutor) => again.ask('receipts', { ...chain, late: true }),
+      (again: FakeExecutor) => again.ask('work', { capacity: 4 }),
+      (again: FakeExecutor) => again.heartbeat(),
+      (again: FakeExecutor) => again.announce(),
+    ]) {
+      const again = plane.machine(paired, undefined, machine.state);
+      await again.open();
+      assert.equal((await again.prove()).verdict, 'revoked');
+      await assert.rejects(question(again));
+      assert.equal(await again.closed, 1008);
+      assert.equal(again.delivered.length, 0);
+    }
+    assert.equal(machine.delivered.length, 1);
+    assert.equal((await storedCommand(plane, id)).state, 'unknown');
+    assert.equal((await findExecutor(plane.context.store.read, paired.executor))?.state, 'revoked');
+  });
+
+  it('N-204 a drain, which an API call alone starts, is a state that the page shows: it gives out nothing more and ends once nothing can be settled any longer', async () => {
     const { machine, run } = await openRunOn(plane, paired, () => new Promise<Play>(() => undefined));
     const called = run.call('file.mkdir', { path: 'd' });
     await until('the command', () => machine.delivered[0]);
-    await changeExecutor(plane.context, paired.executor, { type: 'executor.drain' });
+    const path = `/api/page/executors/${paired.executor}`;
+    assert.deepEqual((await plane.page('GET', path)).body.actions, ['pause', 'disconnect', 'delete']);
+    assert.equal((await plane.page('POST', `${path}/drain`)).status, 200);
+    const shown = (await plane.page('GET', '/api/page/executors')).body.executors;
+    assert.deepEqual(
+      shown.map((one: { executor: string; state: string }) => [one.executor, one.state]),
+      [[paired.executor, 'draining']],
+    );
     assert.equal((await called).end?.outcome, 'unknown');
     await plane.work.sweep();
     const state = async () => (await findExecutor(plane.context.store.read, paired.executor))?.state;

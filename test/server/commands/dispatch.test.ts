@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import type { CommandId } from '../../../helpers/protocol/ids.ts';
 import { cancelCommand } from '../../../server/commands/cancel.ts';
 import { startWork } from '../../../server/commands/start-work.ts';
@@ -7,6 +8,7 @@ import { findExecutor } from '../../../server/executors/store.ts';
 import { switchAgentOff, withdrawOperation } from '../../../server/grants/access.ts';
 import { submitDescriptor } from '../../../server/descriptors/submit.ts';
 import { endRun } from '../../../server/runs/store.ts';
+import type { FakeExecutor } from '../../fakes/fake-executor.ts';
 import { machineDescriptor } from '../../fakes/fake-machine.ts';
 import { confirmDescriptor, signDescriptor, startControlPlane, until } from '../control-plane.ts';
 import type { ControlPlane, PairedMachine } from '../control-plane.ts';
@@ -64,6 +66,35 @@ describe('bringing commands to a machine', () => {
     const second = await machine.ask('work', { capacity: 1 });
     assert.notDeepEqual(second, first);
     assert.equal(second.commands.length, 1);
+  });
+
+  it('N-114 an answer that was lost is the same when it is asked for again, and a frame of an older epoch is refused, whatever it asks', async () => {
+    const machine = plane.machine(paired);
+    await machine.connect();
+    const run = await openRun(plane);
+    await run.start('file.mkdir', { path: 'd' });
+    const lost = await machine.ask('work', { capacity: 1 }, { id: 77 });
+    const [frame] = lost.commands;
+    assert.ok(frame);
+    assert.deepEqual(await machine.ask('work', { capacity: 1 }, { id: 77 }), lost);
+    const delivered = machine.receive(frame);
+    const chain = machine.chain(delivered, done);
+    machine.cut();
+    for (const ask of [
+      (of: FakeExecutor) => of.ask('work', { capacity: 1 }, { epoch: of.epoch - 1 }),
+      (of: FakeExecutor) => of.ask('control', { nonce: randomBytes(32) }, { epoch: of.epoch - 1 }),
+      (of: FakeExecutor) => {
+        const fields = { at: Date.now(), executor: paired.executor, epoch: of.epoch - 1, ...of.ledger };
+        return of.ask('heartbeat', { heartbeat: of.sign('machine.heartbeat', fields) }, { epoch: of.epoch - 1 });
+      },
+      (of: FakeExecutor) => of.ask('receipts', chain, { epoch: of.epoch - 1 }),
+    ]) {
+      const again = plane.machine(paired, undefined, machine.state);
+      await again.connect();
+      await assert.rejects(ask(again), refusedWith('CONNECTION_FENCED'));
+      assert.equal(await again.closed, 1008);
+    }
+    assert.equal((await storedCommand(plane, delivered.envelope.command)).state, 'unknown');
   });
 
   it('commands are delivered within their held question, and side by side', async () => {
@@ -189,18 +220,46 @@ describe('bringing commands to a machine', () => {
     assert.deepEqual(await jobs(), []);
   });
 
-  it('a paused executor stays online and is given nothing; resumed, it proves itself again and gets what waited', async () => {
+  it('N-201 a paused executor stays online and is given nothing; it stays paused, draining or in error over a new connection', async () => {
     const { machine, run } = await openRunOn(plane, paired);
+    const row = () => findExecutor(plane.context.store.read, paired.executor);
     await changeExecutor(plane.context, paired.executor, { type: 'executor.pause' });
     await until('paused', () => machine.answer?.standing === 'paused');
-    assert.equal((await findExecutor(plane.context.store.read, paired.executor))?.state, 'online');
+    assert.equal((await row())?.state, 'online');
     await assert.rejects(run.call('file.mkdir', { path: 'd' }), refusedWith('offline'));
     assert.ok((await machine.heartbeat()).at > 0);
+    machine.cut();
+    const paused = plane.machine(paired, () => done, machine.state);
+    await paused.online();
+    await until('paused in the next connection', () => paused.answer?.standing === 'paused');
+    assert.ok((await paused.heartbeat()).at > 0);
+    assert.equal((await row())?.state, 'online');
+    await assert.rejects(run.call('file.mkdir', { path: 'd' }), refusedWith('offline'));
     await changeExecutor(plane.context, paired.executor, { type: 'executor.resume' });
-    assert.equal(await machine.closed, 1008);
-    const again = plane.machine(paired, () => done, machine.state);
-    await again.online();
+    assert.equal(await paused.closed, 1008);
+    const resumed = plane.machine(paired, () => done, machine.state);
+    await resumed.online();
     assert.equal((await run.call('file.mkdir', { path: 'd' })).end?.outcome, 'succeeded');
+    const waiting = await run.start('file.mkdir', { path: 'waits' });
+    await until('its end', async () => (await storedCommand(plane, waiting)).outcome === 'succeeded');
+    await changeExecutor(plane.context, paired.executor, { type: 'executor.damaged', fault: 'ledger-damaged' });
+    assert.equal(await resumed.closed, 1008);
+    const damaged = plane.machine(paired, () => done, machine.state);
+    await damaged.open();
+    await assert.rejects(damaged.prove(), refusedWith('EXECUTOR_ERROR'));
+    assert.equal((await row())?.state, 'error');
+    const repaired = plane.machine(paired, () => done, machine.state);
+    await repaired.open();
+    await repaired.prove({ repaired: true });
+    await changeExecutor(plane.context, paired.executor, { type: 'executor.drain' });
+    const draining = plane.machine(paired, () => done, machine.state);
+    await draining.connect();
+    assert.equal((await draining.askControl()).standing, 'draining');
+    assert.equal((await row())?.state, 'draining');
+    assert.deepEqual(
+      [machine, paused, damaged, repaired, draining].map(({ delivered }) => delivered.length),
+      [0, 0, 0, 0, 0],
+    );
   });
 
   it('a restart of the control plane runs nothing again: what was given is unknown, what waited is given once', async () => {

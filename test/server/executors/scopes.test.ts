@@ -131,56 +131,52 @@ describe('scopes', () => {
     return (await resolve(plane.context, plane.context.store.read, question)).available;
   };
 
-  const cases: readonly (readonly [Scope, string])[] = [
-    [
-      'private',
-      'N-009 a private machine is used by assignees and whom a share covers, with the named agent, and administered by assigned admins',
-    ],
-    [
-      'project',
-      'N-010 a project’s machine is used by who is entitled to it, from its own runs only, and administered by its and the organisation’s administrators',
-    ],
-    ['organization', 'N-011 an organisation’s machine is used by its members and administered by its owner and admins'],
-  ];
   const expectation = {
     private: { otherAgent: false, otherProject: false },
     project: { otherAgent: true, otherProject: false },
     organization: { otherAgent: true, otherProject: true },
   } as const;
 
-  for (const [scope, title] of cases) {
-    it(title, async () => {
-      const executor = await makeMachine(scope);
-      const base = `/api/page/executors/${executor}`;
-      const { project } = plane.account;
-      for (const [name, expected] of Object.entries(table[scope])) {
-        const page = people.get(name) as Page;
-        const own = name === 'of the shared project' ? shared : project;
-        const says = `${name} of ${scope}`;
-        assert.equal(await uses(executor, name, agent, own), expected.uses, `${says} uses`);
-        const byOther = await uses(executor, name, otherAgent, own);
-        assert.equal(byOther, expected.uses && expectation[scope].otherAgent, `${says} with another agent`);
-        if (name !== 'of the shared project' && !name.startsWith('assigned')) {
-          const elsewhere = await uses(executor, name, agent, shared);
-          assert.equal(elsewhere, expected.uses && expectation[scope].otherProject, `${says} from another project`);
-        }
-        for (const [method, path, body] of [
-          ['GET', `${base}/sharing`, undefined],
-          ['GET', `${base}/agents`, undefined],
-          ['PUT', `${base}/agents/${agent}/operations/file.stat`, {}],
-          ['DELETE', `${base}/agents/${agent}/operations/file.stat`, undefined],
-          ['PUT', `${base}/shares/team/${plane.account.team}`, {}],
-          ['DELETE', `${base}/shares/team/${plane.account.team}`, undefined],
-          ['POST', `${base}/pause`, {}],
-          ['POST', `${base}/resume`, {}],
-        ] as const) {
-          const { status } = await page.request(method, path, body);
-          assert.equal(status === 200, expected.administers, `${says}: ${method} ${path}: ${status}`);
-        }
-        await proveOnline(plane, executor);
+  const holds = async (scope: Scope): Promise<void> => {
+    const executor = await makeMachine(scope);
+    const base = `/api/page/executors/${executor}`;
+    const { project } = plane.account;
+    for (const [name, expected] of Object.entries(table[scope])) {
+      const page = people.get(name) as Page;
+      const own = name === 'of the shared project' ? shared : project;
+      const says = `${name} of ${scope}`;
+      assert.equal(await uses(executor, name, agent, own), expected.uses, `${says} uses`);
+      const byOther = await uses(executor, name, otherAgent, own);
+      assert.equal(byOther, expected.uses && expectation[scope].otherAgent, `${says} with another agent`);
+      if (name !== 'of the shared project' && !name.startsWith('assigned')) {
+        const elsewhere = await uses(executor, name, agent, shared);
+        assert.equal(elsewhere, expected.uses && expectation[scope].otherProject, `${says} from another project`);
       }
-    });
-  }
+      for (const [method, path, body] of [
+        ['GET', `${base}/sharing`, undefined],
+        ['GET', `${base}/agents`, undefined],
+        ['PUT', `${base}/agents/${agent}/operations/file.stat`, {}],
+        ['DELETE', `${base}/agents/${agent}/operations/file.stat`, undefined],
+        ['PUT', `${base}/shares/team/${plane.account.team}`, {}],
+        ['DELETE', `${base}/shares/team/${plane.account.team}`, undefined],
+        ['POST', `${base}/pause`, {}],
+        ['POST', `${base}/resume`, {}],
+      ] as const) {
+        const { status } = await page.request(method, path, body);
+        assert.equal(status === 200, expected.administers, `${says}: ${method} ${path}: ${status}`);
+      }
+      await proveOnline(plane, executor);
+    }
+  };
+
+  it('N-009 a private machine is used by assignees and whom a share covers, with the named agent, and administered by assigned admins', () =>
+    holds('private'));
+
+  it('N-010 a project’s machine is used by who is entitled to it, from its own runs only, and administered by its and the organisation’s administrators', () =>
+    holds('project'));
+
+  it('N-011 an organisation’s machine is used by its members and administered by its owner and admins', () =>
+    holds('organization'));
 
   it('N-012 a machine is made with exactly one scope: none, two and an unknown one are refused', async () => {
     const { team, project } = plane.account;

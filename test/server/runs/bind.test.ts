@@ -9,8 +9,9 @@ import { switchAgentOff, withdrawOperation } from '../../../server/grants/access
 import { Refusal } from '../../../server/refusal.ts';
 import { bind, bindForPerson, resolveBundle } from '../../../server/runs/bind.ts';
 import type { Presented } from '../../../server/runs/bind.ts';
+import { start } from '../../../server/runs/call.ts';
 import { endRun, findRun } from '../../../server/runs/store.ts';
-import type { RunRow } from '../../../server/runs/store.ts';
+import type { BindingRow, RunRow } from '../../../server/runs/store.ts';
 import type { FakeExecutor } from '../../fakes/fake-executor.ts';
 import { machineDescriptor } from '../../fakes/fake-machine.ts';
 import { confirmDescriptor, startControlPlane } from '../control-plane.ts';
@@ -57,21 +58,45 @@ describe('candidates and bindings', () => {
     assert.ok(Math.min(...[...second.values()].map(({ fence }) => fence)) > Math.max(...fences));
   });
 
-  it('a handle serves for five minutes and not for 301 s', async () => {
-    const first = await handleFor('file.read');
-    plane.clock.offsetMs += 299_000;
-    await machine.ask('heartbeat', {
-      heartbeat: machine.sign('machine.heartbeat', {
-        at: plane.clock.now(),
-        executor: paired.executor,
-        epoch: machine.epoch,
-        ...machine.ledger,
-      }),
+  describe('N-098 a candidate', () => {
+    it('a handle serves for five minutes and not for 301 s', async () => {
+      const first = await handleFor('file.read');
+      plane.clock.offsetMs += 299_000;
+      await machine.ask('heartbeat', {
+        heartbeat: machine.sign('machine.heartbeat', {
+          at: plane.clock.now(),
+          executor: paired.executor,
+          epoch: machine.epoch,
+          ...machine.ledger,
+        }),
+      });
+      await one(first);
+      const second = await handleFor('file.list');
+      plane.clock.offsetMs += 301_000;
+      await assert.rejects(bind(plane.work, [second]), refusedWith('CANDIDATE_EXPIRED'));
     });
-    await one(first);
-    const second = await handleFor('file.list');
-    plane.clock.offsetMs += 301_000;
-    await assert.rejects(bind(plane.work, [second]), refusedWith('CANDIDATE_EXPIRED'));
+
+    it('is 32 random bytes that serve once, and without it there is no command', async () => {
+      const seen = new Set<string>();
+      for (let turn = 0; turn < 20; turn += 1) {
+        const { handles } = await resolveBundle(plane.work, run);
+        for (const handle of handles.values()) {
+          assert.equal(handle.length, 32);
+          seen.add(handle.toString('hex'));
+        }
+      }
+      assert.equal(seen.size, 20 * workspaceBundle.length, 'none comes twice');
+      const invented = { id: `bnd_${'1'.repeat(32)}`, run: run.id, operation: 'file.read' } as unknown as BindingRow;
+      await assert.rejects(start(plane.work, { run, binding: invented, arguments: { path: 'a' } }), Refusal);
+      assert.deepEqual(await plane.context.store.read.selectFrom('commands').select('id').execute(), []);
+      const presented = await handleFor('file.read');
+      const binding = await one(presented);
+      assert.deepEqual(await one(presented), binding, 'a second use makes no second binding');
+      const other = await bareRun(plane);
+      await assert.rejects(bind(plane.work, [{ ...presented, run: other.id }]), refusedWith('CANDIDATE_FOREIGN'));
+      const bindings = await plane.context.store.read.selectFrom('bindings').select('id').execute();
+      assert.deepEqual(bindings, [{ id: binding.id }]);
+    });
   });
 
   it('N-099 of a handle the store keeps a digest alone, with who and what it is for, and it is of no use to anybody else', async () => {
