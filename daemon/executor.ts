@@ -71,7 +71,8 @@ export class Executor {
       closeLedger: () => core.closeLedger(),
       prepare: () => this.#prepare(),
       connected: () => this.#connected(),
-      unconnected: (error) => this.#unconnected(error),
+      postponed: (error) => this.#noteOnce('RECOVERY_POSTPONED', error),
+      unconnected: (error) => this.#noteOnce('NOT_CONNECTED', error),
     });
     this.actor = createActor(machine, {
       id: 'daemon',
@@ -139,10 +140,10 @@ export class Executor {
     if (root && policy) this.#statesOld = !this.#recorded(() => void ensureStated(standing, policy, root));
   }
 
-  /** Says why no connection comes about, once for each reason. */
-  #unconnected(error: unknown): void {
+  /** Says why something that is tried again does not come about, once for each reason. */
+  #noteOnce(code: string, error: unknown): void {
     const reason = error instanceof Error ? causesOf(error) : 'unknown failure';
-    if (reason !== this.#lastReason) this.#note('NOT_CONNECTED', reason);
+    if (reason !== this.#lastReason) this.#note(code, reason);
     this.#lastReason = reason;
   }
 

@@ -149,11 +149,17 @@ function commands(core: Core, limit: number) {
 
 async function repair(core: Core, home: Home, journal: 'leave' | 'restore' | 'set-aside') {
   const actor = home.executor?.actor;
-  if (!actor?.getSnapshot().matches('error'))
+  const isIn = (state: 'error' | { readonly recovering: 'settling' | 'postponed' }): boolean =>
+    actor?.getSnapshot().matches(state) === true;
+  const isError = isIn('error');
+  const isUnsettled =
+    isIn({ recovering: 'settling' }) || isIn({ recovering: 'postponed' }) || core.promotions.needsPerson;
+  if (!actor || !(isError || isUnsettled))
     throw new OwnerRefused('NOT_IN_ERROR', 'The daemon is not in its error state; there is nothing to repair.');
   const settled = journal === 'leave' ? [] : (await core.promotions.repair(journal)).kept.slice(0, 100);
-  core.standing.keepRepair();
-  actor.send({ type: 'daemon.repaired' });
+  // The control plane hears of the way out of `error` alone.
+  if (isError) core.standing.keepRepair();
+  if (isIn('error') || isIn({ recovering: 'postponed' })) actor.send({ type: 'daemon.repaired' });
   return { state: stateOf(home, actor.getSnapshot().value), settled };
 }
 

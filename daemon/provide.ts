@@ -29,13 +29,10 @@ export interface DaemonParts {
   /** A session stands: the lanes begin. */
   readonly connected: () => void;
   readonly closeLedger: () => Promise<void>;
+  /** A recovery that could not be made now, for the log. */
+  readonly postponed: (error: unknown) => void;
   /** A handshake that did not come about, for the log. */
   readonly unconnected: (error: unknown) => void;
-}
-
-/** A journal that only a person can settle. */
-export class JournalNeedsPerson extends Error {
-  override readonly name = 'JournalNeedsPerson';
 }
 
 /** The daemon's machine with everything that it asks for. */
@@ -76,11 +73,15 @@ export function provideDaemon(parts: DaemonParts): typeof daemonMachine {
   });
 }
 
-async function recoverPromotion({ promotions }: DaemonParts): Promise<RecoverPromotion['output']> {
-  const { outcome } = await promotions.recover();
-  if (outcome === 'needs-attention')
-    throw new JournalNeedsPerson('an earlier promotion waits for a person: nessie-executor repair');
-  return { settled: outcome === 'nothing-to-do' ? 0 : 1 };
+async function recoverPromotion({ promotions, postponed }: DaemonParts): Promise<RecoverPromotion['output']> {
+  try {
+    const { outcome } = await promotions.recover();
+    if (outcome === 'needs-attention') return { answer: 'needs-person' };
+    return { answer: 'settled', settled: outcome === 'nothing-to-do' ? 0 : 1 };
+  } catch (error) {
+    postponed(error);
+    throw error;
+  }
 }
 
 async function connect(parts: DaemonParts): Promise<Connect['output']> {

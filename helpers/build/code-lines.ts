@@ -282,7 +282,10 @@ export const workspace: Record<WorkspaceRefusal, Line> = {
 export const promote: Record<PromoteRefusal, Line> = {
   RECOVERY_FIRST: ['Recovery must run before an apply.', bug],
   RECOVERY_REQUIRED: ['An earlier promotion waits for a person.', '`nessie-executor repair`.'],
-  BUSY: ['Another promotion runs.', again],
+  BUSY: [
+    'Another promotion works on the folder, or a program holds a lock on it.',
+    'What was cut short is settled by itself once the folder is free; a promotion that was refused is approved again.',
+  ],
   PIN_INVALID: ["The owner's pin cannot be read or believed.", 'Pair again, or restore `owner/pin.json`.'],
 };
 

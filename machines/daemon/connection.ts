@@ -18,6 +18,7 @@ import type {
   DaemonInput,
   DaemonOutput,
   OpenLedger,
+  RecoverAnswer,
   RecoverPromotion,
   ReleaseLease,
   ReportFault,
@@ -64,6 +65,7 @@ const base = setup({
   },
   guards: {
     isAnswered: (_, at: { is: ConnectAnswer['answer']; answer: ConnectAnswer }) => at.answer.answer === at.is,
+    isSettled: (_, recovered: RecoverAnswer) => recovered.answer === 'settled',
     isHeld: ({ context }, commandId: string) => context.held.includes(commandId),
     isDraining: (_, standing: string) => standing === 'draining',
     isCommand: ({ context }, actorId: string) => context.held.some((commandId) => actorOf(commandId) === actorId),
@@ -97,6 +99,7 @@ type DaemonActions = {
   keepCancel: string;
   recordConnection: ConnectAnswer;
   countAttempt: undefined;
+  clearAttempts: undefined;
   recordFault: DaemonFault;
   clearFault: undefined;
   recordCause: StopCause;
@@ -147,6 +150,7 @@ export const daemon = base.extend<DaemonActions>({
       return { epoch: answer.answer === 'connected' ? answer.epoch : context.epoch, attempt: 0 };
     }),
     countAttempt: assign(({ context }) => ({ attempt: context.attempt + 1 })),
+    clearAttempts: assign({ attempt: 0 }),
     recordFault: assign((_, fault: DaemonFault) => ({ fault })),
     clearFault: assign({ fault: null }),
     recordCause: assign((_, cause: StopCause) => ({ cause })),

@@ -28,7 +28,7 @@ import { stopping } from './stopping.ts';
 /** One daemon; the composition root provides its actors and shows what it emits. */
 export const daemonMachine = daemon.createMachine({
   id: 'daemon',
-  version: '2',
+  version: '3',
   context: ({ input }) => ({
     executorId: input.executorId,
     epoch: 0,
@@ -68,9 +68,25 @@ export const daemonMachine = daemon.createMachine({
           invoke: {
             id: 'recoverPromotion',
             src: 'recoverPromotion',
-            onDone: { target: 'reading' },
-            onError: faulted('JOURNAL_DAMAGED'),
+            onDone: [
+              {
+                guard: { type: 'isSettled', params: ({ event }) => event.output },
+                target: 'reading',
+                actions: 'clearAttempts',
+              },
+              faulted('JOURNAL_DAMAGED'),
+            ],
+            onError: { target: 'postponed', actions: ['countAttempt', 'showRetry'] },
           },
+        },
+        postponed: {
+          meta: {
+            holds:
+              'It could not be looked at now: somebody holds the folder, or promote is not there. It is tried again after a growing wait, or at once when a person ran `repair`.',
+            permits: [],
+          },
+          after: { backoff: { target: 'settling' } },
+          on: { 'daemon.repaired': { target: 'settling' } },
         },
         reading: {
           meta: {

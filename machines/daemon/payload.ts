@@ -9,6 +9,7 @@ export const daemonPayload: PayloadRules = {
   'work.received': { execution: executionInputRule },
   'work.turn': { commandId: 'kept' },
   'role.violated': { role: 'kept' },
+  'xstate.done.actor.recoverPromotion': { output: { answer: 'kept' } },
   'xstate.done.actor.openLedger': { output: { open: [executionInputRule] } },
   'xstate.done.actor.connect': { output: { answer: 'kept', epoch: 'kept' } },
   'xstate.done.actor.command-*': {

@@ -146,6 +146,45 @@ describe('a promotion on a real executor', function () {
     await changeable(run);
   });
 
+  it('that was cut short in a folder that somebody holds is waited for by a daemon that says why, stops and starts', async () => {
+    const { run } = await stagedAndHeld();
+    await executor.kill();
+    await lock(executor.root);
+    await executor.start();
+    await until('it says why it waits', () => /RECOVERY_POSTPONED.*holds a lock/.test(executor.log) || undefined);
+    assert.deepEqual([(await executor.status()).state, (await executor.status()).fault], ['recovering', null]);
+    await executor.stop();
+    await executor.start();
+    await executor.is('recovering');
+    assert.notDeepEqual(leftIn(executor.root), []);
+    unlock(executor.root);
+    await online(plane, executor);
+    assert.deepEqual([placed(run), leftIn(executor.root)], [[], []]);
+    await changeable(run);
+  });
+
+  it('that waits in a held folder hears the person: a repair is refused as busy, and leads on once the folder is free', async () => {
+    const { run } = await stagedAndHeld();
+    await executor.kill();
+    await lock(executor.root);
+    executor.log = '';
+    await executor.start();
+    await until('it says why it waits', () => /RECOVERY_POSTPONED/.test(executor.log) || undefined);
+    const repair = () => askDaemon(executor.places.stateDir, 'daemon.repair', { journal: 'restore' });
+    await assert.rejects(repair(), /BUSY/);
+    unlock(executor.root);
+    await repair();
+    await online(plane, executor);
+    assert.deepEqual([placed(run), leftIn(executor.root)], [[], []]);
+  });
+
+  it('that left nothing keeps no daemon from going online, whoever holds the folder', async () => {
+    await executor.stop();
+    await lock(executor.root);
+    await executor.start();
+    await online(plane, executor);
+  });
+
   it('that is refused because another one has not ended leaves nothing behind that the next one meets', async () => {
     const [first, second] = [newRun(), newRun()];
     const own = path.join(executor.places.stateDir, 'promote', 'lock');

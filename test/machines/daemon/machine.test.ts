@@ -7,7 +7,7 @@ import type { ActorRefFrom, SnapshotFrom } from 'xstate';
 import { executionMachine } from '../../../machines/command/execution.ts';
 import type { CheckGate, DeliverResult, Ended, ExecutionInput } from '../../../machines/command/types.ts';
 import { daemonMachine } from '../../../machines/daemon/machine.ts';
-import type { Connect, DaemonEvent, OpenLedger } from '../../../machines/daemon/types.ts';
+import type { Connect, DaemonEvent, OpenLedger, RecoverAnswer } from '../../../machines/daemon/types.ts';
 import { nameOf } from '../../../machines/trace/take.ts';
 
 type Snapshot = SnapshotFrom<typeof daemonMachine>;
@@ -28,7 +28,7 @@ const command = (commandId: string): ExecutionInput => ({
 });
 
 const ends: { readonly [actor: string]: readonly object[] } = {
-  recoverPromotion: [{ settled: 0 }],
+  recoverPromotion: [{ answer: 'settled', settled: 0 }, { answer: 'needs-person' }],
   openLedger: [{ open: [] }, { open: [{ ...command('cmd-0'), phase: 'executing' }] }],
   connect: [
     { answer: 'connected', epoch: 7 },
@@ -67,13 +67,16 @@ function possibilities(snapshot: Snapshot): { type: string }[] {
     ];
   });
   const good = endings.slice(0, 1);
+  const waits = ['connecting.waiting', 'recovering.postponed'].map((state) => ({
+    type: `xstate.after.backoff.daemon.${state}`,
+  }));
   const timers = ['online.heard', 'draining.heard'].map((state) => ({
     type: `xstate.after.controlSilence.daemon.${state}`,
   }));
   const deadlines = ['online.unheard', 'draining.unheard', 'connecting'].map((state) => ({
     type: `xstate.after.controlDeadline.daemon.${state}`,
   }));
-  const rest = [...timers, ...deadlines, ...wishes].filter((one) => snapshot.can(one as DaemonEvent));
+  const rest = [...waits, ...timers, ...deadlines, ...wishes].filter((one) => snapshot.can(one as DaemonEvent));
   return [...Array.from({ length: 10 }, () => good).flat(), ...endings, ...rest];
 }
 
@@ -112,6 +115,14 @@ describe('a daemon', () => {
       if (!asked.includes('xstate.spawnChild(connect)')) return;
       const events = before.map(({ event }) => event);
       assert.ok(events.includes('xstate.done.actor.recoverPromotion'));
+    });
+  });
+
+  it('faults before its first connection only over what a person must settle; what cannot be settled now is tried again', () => {
+    always(({ before, after, event }) => {
+      if (!before.matches({ recovering: 'settling' }) || !event.endsWith('.actor.recoverPromotion')) return;
+      if (event.startsWith('xstate.error')) assert.ok(after.matches({ recovering: 'postponed' }));
+      else assert.ok(after.matches({ recovering: 'reading' }) || after.context.fault === 'JOURNAL_DAMAGED');
     });
   });
 
@@ -182,7 +193,7 @@ describe('a daemon', () => {
     const live = daemonMachine.provide({
       actors: {
         execution,
-        recoverPromotion: ok({ settled: 0 }),
+        recoverPromotion: ok<RecoverAnswer, undefined>({ answer: 'settled', settled: 0 }),
         openLedger: ok<OpenLedger['output'], OpenLedger['input']>({ open: [] }),
         connect: fromPromise<Connect['output'], Connect['input']>(() =>
           Promise.resolve({ answer: 'connected', epoch: epochs.shift() ?? 0 }),

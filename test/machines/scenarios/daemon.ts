@@ -23,7 +23,7 @@ const cancel = { type: 'control.cancel', commandId: 'cmd-1' };
 const violated = { type: 'role.violated', role: 'workspace' };
 const damaged = { type: 'ledger.damaged' };
 
-const recovered = [done('recoverPromotion', { settled: 0 }), done('openLedger', { open: [] })];
+const recovered = [done('recoverPromotion', { answer: 'settled', settled: 0 }), done('openLedger', { open: [] })];
 const online = [...recovered, connected];
 const silent = after('controlSilence', 'daemon.online.heard');
 const stopped = [done('stopLastGuests', { stopped: 0 }), done('releaseLease', { released: true })];
@@ -50,7 +50,7 @@ export const daemonGoldens: readonly Golden[] = [
     ...stopped,
   ]),
   one('resumes-what-is-open', 'What the ledger holds open is taken up again before the first packet.', [
-    done('recoverPromotion', { settled: 1 }),
+    done('recoverPromotion', { answer: 'settled', settled: 1 }),
     done('openLedger', { open: [{ ...received, phase: 'executing' }] }),
     broke('connect'),
     after('backoff', 'daemon.connecting.waiting'),
@@ -199,7 +199,7 @@ export const daemonGoldens: readonly Golden[] = [
     'damaged-journal',
     'A damaged journal is told and stops everything before the first packet; a person repairs it.',
     [
-      broke('recoverPromotion'),
+      done('recoverPromotion', { answer: 'needs-person' }),
       done('reportFault', { told: false }),
       { type: 'daemon.repaired' },
       ...online,
@@ -207,8 +207,22 @@ export const daemonGoldens: readonly Golden[] = [
       ...stopped,
     ],
   ),
+  one('recovery-postponed', 'A recovery that cannot be made now is tried again, at once where a person asks.', [
+    broke('recoverPromotion'),
+    after('backoff', 'daemon.recovering.postponed'),
+    broke('recoverPromotion'),
+    { type: 'daemon.repaired' },
+    ...online,
+    stop,
+    ...stopped,
+  ]),
+  one('stopped-before-recovery', 'A daemon that waits to recover stops when it is asked to.', [
+    broke('recoverPromotion'),
+    stop,
+    ...stopped,
+  ]),
   one('damaged-ledger', 'A ledger that cannot be read accepts nothing.', [
-    done('recoverPromotion', { settled: 0 }),
+    done('recoverPromotion', { answer: 'settled', settled: 0 }),
     broke('openLedger'),
     broke('reportFault'),
     stop,

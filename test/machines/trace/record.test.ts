@@ -6,7 +6,7 @@ import type { ActorRefFrom, InspectionEvent } from 'xstate';
 import { executionMachine } from '../../../machines/command/execution.ts';
 import type { CheckGate, DeliverResult, Ended, RunOperation } from '../../../machines/command/types.ts';
 import { daemonMachine } from '../../../machines/daemon/machine.ts';
-import type { Connect, OpenLedger } from '../../../machines/daemon/types.ts';
+import type { Connect, OpenLedger, RecoverAnswer } from '../../../machines/daemon/types.ts';
 import { formatLine } from '../../../machines/trace/format.ts';
 import { emptyRecording, recordInspection } from '../../../machines/trace/record.ts';
 import type { Recording } from '../../../machines/trace/record.ts';
@@ -58,7 +58,7 @@ function daemonWith(send: (event: { type: 'work.turn'; commandId: string }) => v
   return daemonMachine.provide({
     actors: {
       execution,
-      recoverPromotion: ok({ settled: 0 }),
+      recoverPromotion: ok<RecoverAnswer, undefined>({ answer: 'settled', settled: 0 }),
       openLedger: ok<OpenLedger['output'], OpenLedger['input']>({ open: [] }),
       connect: ok<Connect['output'], Connect['input']>({ answer: 'connected', epoch: 7 }),
       stopGuests: ok({ stopped: 0 }),
