@@ -170,10 +170,9 @@ describe('a promotion on a real executor', function () {
     executor.log = '';
     await executor.start();
     await until('it says why it waits', () => /RECOVERY_POSTPONED/.test(executor.log) || undefined);
-    const repair = () => askDaemon(executor.places.stateDir, 'daemon.repair', { journal: 'restore' });
-    await assert.rejects(repair(), /BUSY/);
+    await assert.rejects(repair('restore'), /BUSY/);
     unlock(executor.root);
-    await repair();
+    await repair('restore');
     await online(plane, executor);
     assert.deepEqual([placed(run), leftIn(executor.root)], [[], []]);
   });
@@ -204,19 +203,39 @@ describe('a promotion on a real executor', function () {
 
   it('whose journal was damaged is set aside by the person after a restore was refused', async () => {
     await executor.stop();
-    const journal = path.join(executor.places.stateDir, 'promote', 'journal.prepared');
-    fs.writeFileSync(journal, 'damaged', { mode: 0o600 });
-    const { uid, gid } = fs.statSync(path.dirname(journal));
-    fs.chownSync(journal, uid, gid);
+    damageJournal();
     await executor.start();
     assert.equal((await executor.is('error')).fault, 'JOURNAL_DAMAGED');
-    const repair = (choice: 'restore' | 'set-aside') =>
-      askDaemon(executor.places.stateDir, 'daemon.repair', { journal: choice });
     await assert.rejects(repair('restore'), /set-aside/);
     await repair('set-aside');
     await executor.is('online');
     assert.equal(await promoted('again.txt'), 'succeeded');
   });
+
+  it('that meets a damaged journal while the daemon is online is refused until the person repaired it there and then', async () => {
+    damageJournal();
+    const run = newRun();
+    await promotions.draft(run, `${run}.txt`, 'draft');
+    const frame = await promotions.approved(run);
+    plane.deliver(frame);
+    const { ending, result } = await promotions.told(idOf(frame));
+    assert.equal(ending, 'failed');
+    assert.equal((result as { code: string }).code, 'PROMOTION_RECOVERY_REQUIRED');
+    assert.equal((await repair('set-aside')).state, 'online');
+    assert.equal(await promoted('there.txt'), 'succeeded');
+    await assert.rejects(repair('set-aside'), /nothing to repair/);
+  });
+
+  const repair = (journal: 'restore' | 'set-aside') =>
+    askDaemon(executor.places.stateDir, 'daemon.repair', { journal });
+
+  /** Puts a journal in promote's folder that nobody can believe. */
+  function damageJournal(): void {
+    const journal = path.join(executor.places.stateDir, 'promote', 'journal.prepared');
+    fs.writeFileSync(journal, 'damaged', { mode: 0o600 });
+    const { uid, gid } = fs.statSync(path.dirname(journal));
+    fs.chownSync(journal, uid, gid);
+  }
 
   /** A promotion of many files whose promote stands still with its stage in the tree, before its commit. */
   async function stagedAndHeld(): Promise<{ run: RunId; id: CommandId }> {
