@@ -60,20 +60,18 @@ export async function rotateKey(core: Core, home: Home): Promise<{ fingerprint: 
 }
 
 /**
- * The control plane has the next key: it becomes the only one here. Resolves with its fingerprint, also where it had become so
- * before. Its fingerprint is recorded first: what is cut in between is asked again by the next session, which still finds two keys.
+ * The control plane has the next key: it becomes the only one here, and its fingerprint is recorded. Resolves with that, also where
+ * only the record was missing. Rejects with RecordsUnwritable; the next session settles it then.
  */
 export async function commitRotation(core: Core): Promise<string> {
   const keyStore = core.keyStore.client;
   const status = await keyStore.request('keystore.status', {}, { withinMs: ASK_MS });
   if (status.state === 'empty') throw new RangeError('there is no key');
-  const nextPublicKey = status.state === 'rotating' ? status.nextPublicKey : status.publicKey;
-  const { fingerprint } = admitKey(nextPublicKey);
-  const { paired } = core.records.data;
-  if (status.state !== 'rotating' && paired?.fingerprint !== fingerprint)
-    throw new RangeError('no rotation is under way');
-  if (paired && paired.fingerprint !== fingerprint) core.records.change({ paired: { ...paired, fingerprint } });
+  const publicKey = status.state === 'rotating' ? status.nextPublicKey : status.publicKey;
   if (status.state === 'rotating')
-    await keyStore.request('keystore.rotate-commit', { nextPublicKey }, { withinMs: ASK_MS });
+    await keyStore.request('keystore.rotate-commit', { nextPublicKey: publicKey }, { withinMs: ASK_MS });
+  const { fingerprint } = admitKey(publicKey);
+  const { paired } = core.records.data;
+  if (paired && paired.fingerprint !== fingerprint) core.records.change({ paired: { ...paired, fingerprint } });
   return fingerprint;
 }

@@ -8,6 +8,7 @@ import type { KeyStoreClient } from '../actors/key-store.ts';
 import { ChannelRefused, ControlChannel } from '../actors/control-plane.ts';
 import type { LinkClient, LinkTold } from '../actors/link.ts';
 import type { ExecutorId } from '../helpers/protocol/ids.ts';
+import { admitKey } from '../helpers/protocol/signed.ts';
 import type { AdmittedKey } from '../helpers/protocol/signed.ts';
 import { openStatement } from '../helpers/protocol/statements.ts';
 import type { Statement } from '../helpers/protocol/statements.ts';
@@ -32,7 +33,7 @@ export interface SessionParts {
   /** The control plane answered to the next key: it becomes the only one, durable when this resolves. */
   readonly rotated: () => Promise<void>;
   /** Whether a person ran `repair`: one proof tells of it, and the next one where that one was refused. */
-  readonly standing: Pick<Standing, 'repaired' | 'keepRepair' | 'useRepair'>;
+  readonly standing: Pick<Standing, 'paired' | 'repaired' | 'keepRepair' | 'useRepair'>;
 }
 
 /** An answer that the pinned key did not sign, or not for this question: whoever sent it gains an outage. */
@@ -109,9 +110,13 @@ export class Sessions {
     return statement;
   }
 
-  async #keyToProve(): Promise<'current' | 'next'> {
-    const { state } = await this.#parts.keyStore().request('keystore.status', {}, { withinMs: SIGN_MS });
-    return state === 'rotating' && this.#provesWithNext ? 'next' : 'current';
+  /** The key that proves the next session, and whether an answer to it leaves nothing of a rotation to settle here. */
+  async #keyToProve(): Promise<{ readonly key: 'current' | 'next'; readonly isSettled: boolean }> {
+    const status = await this.#parts.keyStore().request('keystore.status', {}, { withinMs: SIGN_MS });
+    const key = status.state === 'rotating' && this.#provesWithNext ? 'next' : 'current';
+    if (status.state !== 'ready') return { key, isSettled: key === 'current' };
+    // A cut between the key's change and its record left the old fingerprint there.
+    return { key, isSettled: admitKey(status.publicKey).fingerprint === this.#parts.standing.paired?.fingerprint };
   }
 
   async #prove(channel: ControlChannel): Promise<Statement<'control.session'>> {
@@ -120,7 +125,7 @@ export class Sessions {
     const clock = this.#parts.clock();
     const { challenge, acknowledgedCount } = await channel.ask('session.challenge', { executor }, ANSWER_MS);
     const nonce = randomBytes(32);
-    const key = await this.#keyToProve();
+    const { key, isSettled } = await this.#keyToProve();
     const { standing } = this.#parts;
     const { repaired } = standing;
     const proof = await signStatement(
@@ -152,7 +157,7 @@ export class Sessions {
     if (opened.statement.executor !== executor || !nonce.equals(opened.statement.nonce)) {
       throw new AnswerUnproved('session answer is for another question');
     }
-    if (key === 'next') await this.#parts.rotated();
+    if (!isSettled) await this.#parts.rotated();
     await ledger.append({ kind: 'session', at: opened.statement.at, session });
     clock.anchor(opened.statement.at);
     channel.epoch = opened.statement.epoch;

@@ -58,6 +58,21 @@ describe('a rotation that is cut', function () {
     assert.deepEqual(fs.readdirSync(path.join(world.places.stateDir, 'key-store')).toSorted(), ['guards', 'key'], what);
   }
 
+  it('is settled by the next session that can record it, where the new fingerprint could not be written', async () => {
+    const before = await online();
+    const status = () => askDaemon(world.places.stateDir, 'daemon.status', {});
+    const { publicKey: old } = await status();
+    const obstacle = path.join(world.places.stateDir, 'daemon', 'records.json.new');
+    fs.mkdirSync(obstacle);
+    const rotated = rotate();
+    await until('the key is the next one', PATIENCE_MS, async () => ![old, null].includes((await status()).publicKey));
+    assert.equal((await status()).fingerprint, before, 'what no disk holds is not said');
+    fs.rmdirSync(obstacle);
+    const after = await rotated;
+    assert.notEqual(after, before);
+    assert.equal(await online(), after);
+  });
+
   it('N-548 a kill of key-store at each of its calls, of the whole machine, or of the control plane leaves one usable key: the machine comes back by itself and rotates again', async function () {
     if (!hasStrace()) return skipBecause(this, 'the strace program');
     let cuts = 0;
