@@ -1,6 +1,7 @@
 import type { Descriptor } from '../../helpers/protocol/descriptor.ts';
 import { parseDescriptor, PROTOCOL_VERSION } from '../../helpers/protocol/descriptor.ts';
 import type { ExecutorId } from '../../helpers/protocol/ids.ts';
+import { unimplementedOperations } from '../../helpers/protocol/operations.ts';
 import { admitKey, sha256 } from '../../helpers/protocol/signed.ts';
 import type { AdmittedKey, Signed } from '../../helpers/protocol/signed.ts';
 import { openStatement } from '../../helpers/protocol/statements.ts';
@@ -23,7 +24,7 @@ type Review = Stored<typeof descriptorReviewMachine>;
 
 /**
  * Takes a revision from a paired machine: stored, never active on arrival (N-080, N-083). The same bytes again get the same answer.
- * Throws Refusal EXECUTOR_UNKNOWN, DESCRIPTOR_INVALID, DESCRIPTOR_ROLLBACK or REVISION_CONFLICT.
+ * Throws Refusal EXECUTOR_UNKNOWN, DESCRIPTOR_INVALID, OPERATION_NOT_IMPLEMENTED, DESCRIPTOR_ROLLBACK or REVISION_CONFLICT.
  */
 export async function submitDescriptor(
   context: Context,
@@ -53,8 +54,31 @@ export interface CheckedDescriptor {
   readonly digest: Buffer;
 }
 
-/** Verifies, then parses. `executor` is what the statement must name, undefined before there is one. Throws Refusal DESCRIPTOR_INVALID. */
+/**
+ * Verifies, then parses. `executor` is what the statement must name, undefined before there is one.
+ * Throws Refusal DESCRIPTOR_INVALID, or OPERATION_NOT_IMPLEMENTED for a name that nothing can stand behind (N-029).
+ */
 export function checkDescriptor(
+  key: AdmittedKey,
+  executor: ExecutorId | undefined,
+  { descriptor: bytes, signed }: SubmittedDescriptor,
+): CheckedDescriptor {
+  const checked = openDescriptor(key, executor, { descriptor: bytes, signed });
+  const unbuilt = checked.descriptor.operations.find((operation) =>
+    unimplementedOperations.some((name) => name === operation),
+  );
+  if (unbuilt === undefined) return checked;
+  throw new Refusal(
+    'OPERATION_NOT_IMPLEMENTED',
+    `The descriptor names ${unbuilt}, which nothing can stand behind yet.`,
+    {
+      status: 400,
+      remedy: 'Update the older of the two.',
+    },
+  );
+}
+
+function openDescriptor(
   key: AdmittedKey,
   executor: ExecutorId | undefined,
   { descriptor: bytes, signed }: SubmittedDescriptor,

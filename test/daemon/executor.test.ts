@@ -97,17 +97,22 @@ describe('a real executor', function () {
     assert.ok(!JSON.stringify(listed.result).includes('unasked'));
   });
 
-  it('runs one command once, however often its envelope comes', async () => {
+  it('N-111 runs one command once, though its envelope comes a hundred times, over two connections and after a restart', async () => {
     fs.writeFileSync(path.join(executor.root, 'log.txt'), '');
     const run = anotherRun();
     const frame = plane.frame({ operation: 'file.append', arguments: { path: 'log.txt', content: 'line\n' }, run });
-    for (let repeat = 0; repeat < 20; repeat += 1) plane.deliver(frame);
+    for (let repeat = 0; repeat < 50; repeat += 1) plane.deliver(frame);
     const read = () => plane.call({ operation: 'file.read', arguments: { path: 'log.txt' }, run });
     const content = await until(
       'the effect',
       async () => ((await read()).result as { content?: string }).content || undefined,
     );
     assert.equal(content, 'line\n');
+    const { epoch } = plane;
+    plane.cut();
+    await until('a second connection', () => (plane.isConnected && plane.epoch > epoch) || undefined);
+    for (let repeat = 0; repeat < 50; repeat += 1) plane.deliver(frame);
+    assert.equal(((await read()).result as { content?: string }).content, 'line\n');
     await executor.kill();
     await executor.start();
     await online(plane, executor);

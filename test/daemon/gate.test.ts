@@ -3,6 +3,7 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { checkCommand, FENCE_JUMP_LIMIT } from '../../daemon/gate.ts';
 import type { GateFacts, GateVerdict } from '../../daemon/gate.ts';
+import { ControlClock } from '../../daemon/clock.ts';
 import { defaultPolicy, policyDigest } from '../../daemon/config.ts';
 import { LedgerMemory } from '../../daemon/ledger/memory.ts';
 import { encode } from '../../helpers/protocol/codec.ts';
@@ -169,6 +170,77 @@ describe("the machine's gate", () => {
         assert.equal(codeOf(checkCommand({ ...frame(), envelope: altered }, known())), 'SIGNATURE_INVALID');
       }
     }
+  });
+
+  it('N-108 refuses each of the eight facts that a frame binds under its own code when it is another one', () => {
+    const first = frame();
+    const verdict = checkCommand(first, known());
+    assert.ok(verdict.permitted);
+    const { envelope } = verdict.command;
+    const { run, origin, binding, fence } = envelope;
+    const memory = remembering(first);
+    const codes = new Map<string, string>();
+    const other: Readonly<Record<string, Lie>> = {
+      'command id': { envelope: { command: envelope.command } },
+      'origin of the run': { envelope: { origin: { ...origin, person: personIdSchema.parse(id('per')) } } },
+      'binding fence': { envelope: { fence: fence + 1 } },
+      'capability revision': { envelope: { capabilityRevision: envelope.capabilityRevision + 1 } },
+      expiry: { envelope: { expiresAt: NOW - 1 } },
+      'idempotency key': { envelope: { idempotencyKey: envelope.idempotencyKey } },
+      'digest of arguments': { sent: { arguments: encode({ path: 'b.txt' }) } },
+      'digest of content': { sent: { content: Buffer.from('x') } },
+    };
+    const same = { run, origin, binding, fence };
+    assert.equal(codeOf(checkCommand(frame({ envelope: same }), known({ memory }))), 'permitted');
+    for (const [fact, lie] of Object.entries(other)) {
+      const flipped = frame({ ...lie, envelope: { ...same, ...lie.envelope } });
+      codes.set(fact, codeOf(checkCommand(flipped, known({ memory }))));
+    }
+    assert.deepEqual(Object.fromEntries(codes), {
+      'command id': 'COMMAND_ID_REUSED',
+      'origin of the run': 'COMMAND_ORIGIN_INVALID',
+      'binding fence': 'FENCE_STALE',
+      'capability revision': 'DESCRIPTOR_STALE',
+      expiry: 'COMMAND_EXPIRED',
+      'idempotency key': 'IDEMPOTENCY_CONFLICT',
+      'digest of arguments': 'COMMAND_DIGEST_INVALID',
+      'digest of content': 'CONTENT_DIGEST_INVALID',
+    });
+  });
+
+  it('N-109 refuses a mismatch and an expired command, and a wall clock that is set back opens no window', () => {
+    const accepted = frame();
+    const verdict = checkCommand(accepted, known());
+    assert.ok(verdict.permitted);
+    const { envelope } = verdict.command;
+    const memory = remembering(accepted);
+    const foreign = { run: envelope.run, binding: bindingIdSchema.parse(id('bnd')), fence: 9 };
+    const cases: readonly (readonly [string, Lie, string])[] = [
+      ['arguments', { sent: { arguments: encode({ path: 'b.txt' }) } }, 'COMMAND_DIGEST_INVALID'],
+      ['run', { envelope: foreign }, 'COMMAND_ORIGIN_INVALID'],
+      ['executor', { envelope: { executor: executorIdSchema.parse(id('exr')) } }, 'EXECUTOR_MISMATCH'],
+    ];
+    for (const [what, lie, code] of cases)
+      assert.equal(codeOf(checkCommand(frame(lie), known({ memory }))), code, what);
+    const at = { wall: NOW, running: 1000, boot: 1000 };
+    const clock = new ControlClock({ wall: () => at.wall, running: () => at.running, boot: () => at.boot }, NOW - 1);
+    const late = frame({ envelope: { expiresAt: NOW + 25_000 } });
+    const codeNow = () => codeOf(checkCommand(late, known({ now: clock.now(), anchored: clock.isAnchored })));
+    clock.anchor(NOW);
+    assert.equal(codeNow(), 'permitted');
+    at.running += 25_000;
+    at.boot += 25_000;
+    for (const wall of [NOW + 25_000, NOW, NOW - 86_400_000, 0]) {
+      at.wall = wall;
+      assert.equal(codeNow(), 'COMMAND_EXPIRED', `wall clock at ${wall}`);
+    }
+    const restarted = new ControlClock({ wall: () => 0, running: () => 0, boot: () => 0 }, NOW + 25_000);
+    const afterRestart = known({ now: restarted.now(), anchored: true });
+    assert.equal(
+      codeOf(checkCommand(late, afterRestart)),
+      'COMMAND_EXPIRED',
+      'a restart with the clock at its beginning',
+    );
   });
 
   it('refuses signed arguments that are not msgpack', () => {

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { cancelCommand } from '../../../server/commands/cancel.ts';
 import { changeExecutor } from '../../../server/executors/lifecycle.ts';
+import { offboardPerson } from '../../../server/executors/offboard.ts';
 import { findExecutor } from '../../../server/executors/store.ts';
 import { switchAgentOff, withdrawOperation } from '../../../server/grants/access.ts';
+import { newId } from '../../../server/new-id.ts';
 import { endRun } from '../../../server/runs/store.ts';
 import { resolveBundle } from '../../../server/runs/bind.ts';
 import type { FakeExecutor, Play } from '../../fakes/fake-executor.ts';
@@ -175,6 +177,49 @@ describe('ending what a machine was given', () => {
     assert.equal(machine.delivered.length, 1);
     assert.equal((await storedCommand(plane, id)).state, 'unknown');
     assert.equal((await findExecutor(plane.context.store.read, paired.executor))?.state, 'revoked');
+  });
+
+  it('N-016 offboarding the last administrator during a file operation: its receipt arrives, nothing new is leased, and the machine revokes itself', async () => {
+    const guest = newId('per');
+    const { organisation, person } = plane.by;
+    const made = { executor: paired.executor, createdAt: 1, createdBy: person };
+    await plane.context.store.write(async (tx) => {
+      const account = { organisation, login: 'guest', name: 'Guest', role: 'member', active: 1 } as const;
+      await tx
+        .insertInto('people')
+        .values({ id: guest, ...account, password: null, createdAt: 1 })
+        .execute();
+      await tx.updateTable('executors').set({ scope: 'private' }).where('id', '=', paired.executor).execute();
+      await tx.deleteFrom('assignments').where('kind', '=', 'person').execute();
+      for (const [subject, role] of [
+        [guest, 'admin'],
+        [person, 'use'],
+      ] as const)
+        await tx
+          .insertInto('assignments')
+          .values({ ...made, kind: 'person', subject, role })
+          .execute();
+    });
+    const machine = plane.machine(paired);
+    await machine.connect();
+    const run = await openRun(plane);
+    const { delivered, id } = await deliver(machine, run);
+    const waiting = await run.start('file.mkdir', { path: 'waiting' });
+    await offboardPerson(plane.context, plane.by, guest);
+    const state = async () => (await findExecutor(plane.context.store.read, paired.executor))?.state;
+    assert.equal(await state(), 'draining');
+    await assert.rejects(run.call('file.mkdir', { path: 'new' }), refusedWith('offline'));
+    const back = plane.machine(paired, () => done, machine.state);
+    await back.online();
+    await plane.work.sweep();
+    assert.equal(await state(), 'draining', 'it holds a command whose receipt is still to come');
+    await back.ask('receipts', back.chain(delivered, done, true));
+    assert.equal((await storedCommand(plane, id)).outcome, 'succeeded');
+    plane.clock.offsetMs += 26_000;
+    await plane.work.sweep();
+    assert.equal(await state(), 'revoked');
+    assert.deepEqual([machine.delivered.length, back.delivered.length], [1, 0]);
+    assert.notEqual((await storedCommand(plane, waiting)).outcome, 'succeeded');
   });
 
   it('N-204 a drain, which an API call alone starts, is a state that the page shows: it gives out nothing more and ends once nothing can be settled any longer', async () => {

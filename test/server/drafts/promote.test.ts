@@ -92,7 +92,7 @@ describe('reviews and promotions', () => {
     assert.equal(approvalDigest, statementDigest('control.approval', signed.payload).toString('hex'));
   });
 
-  it('N-145 no password, an old or another one sends nothing, and a fresh sign-in does not replace it', async () => {
+  it('N-145 N-194 no password, an old or another one sends nothing, and neither a fresh sign-in nor a password that was typed a moment before replaces it', async () => {
     const promotion = await prepared();
     assert.equal((await approve(promotion, '')).status, 400);
     const wrong = await approve(promotion, 'another four words');
@@ -103,7 +103,16 @@ describe('reviews and promotions', () => {
     );
     assert.equal((await approve(promotion)).body.code, 'PASSWORD_WRONG');
     assert.equal(promotions().length, 0);
+    const login = { login: 'ness', password: 'four newer unrelated words' };
+    assert.equal((await plane.page('POST', '/api/page/sign-in', login)).status, 200);
+    assert.equal((await approve(promotion, '')).status, 400);
+    assert.equal(promotions().length, 0);
     assert.equal((await approve(promotion, 'four newer unrelated words')).status, 200);
+    await until('the first promotion', () => promotions().length === 1);
+    const next = await prepared();
+    assert.equal((await approve(next, '')).status, 400, 'straight after the password of another promotion');
+    assert.equal((await approve(next, 'another four words')).body.code, 'PASSWORD_WRONG');
+    assert.equal(promotions().length, 1);
   });
 
   it('a prepared promotion lives ten minutes and serves once', async () => {

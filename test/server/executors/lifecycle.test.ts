@@ -4,8 +4,15 @@ import { changeExecutor, stepExecutor } from '../../../server/executors/lifecycl
 import { markSilent, touchExecutor } from '../../../server/executors/store.ts';
 import { newId } from '../../../server/new-id.ts';
 import { machineDescriptor } from '../../fakes/fake-machine.ts';
-import { confirmQuickly, pairThroughRoutes, proveOnline, startGovernance, submit } from '../governance.ts';
-import type { Governance, PairingMachine } from '../governance.ts';
+import {
+  confirmQuickly,
+  PairingMachine,
+  pairThroughRoutes,
+  proveOnline,
+  startGovernance,
+  submit,
+} from '../governance.ts';
+import type { Governance } from '../governance.ts';
 
 describe('executors', () => {
   let plane: Governance;
@@ -194,12 +201,40 @@ describe('executors', () => {
     assert.equal((await row()).accepting, 0);
   });
 
-  it('the scope of a machine is in no route that changes one', async () => {
+  it('N-013 no route, share or new pairing changes the scope of a machine, and no field of any call names it', async () => {
+    await proveOnline(plane, executor);
+    await confirmQuickly(plane, executor);
+    const { project, team } = plane.account;
     const base = `/api/page/executors/${executor}`;
-    for (const method of ['PUT', 'PATCH', 'POST']) {
-      const answer = await plane.owner.request(method, base, { scope: 'organization' });
-      assert.equal(answer.status, 404, method);
+    const { agent } = (await plane.owner.post('/api/page/agents', { name: 'a' })).body;
+    const guest = await plane.invite('guest');
+    const wish = { scope: 'organization', project, team };
+    for (const method of ['PUT', 'PATCH', 'POST'])
+      assert.equal((await plane.owner.request(method, base, wish)).status, 404, method);
+    for (const [method, path, body] of [
+      ['PUT', `${base}/agents/${agent}`, { access: 'on' }],
+      ['PUT', `${base}/agents/${agent}/operations/file.read`, {}],
+      ['PUT', `${base}/people/${guest.person}`, { role: 'use' }],
+      ['PUT', `${base}/shares/team/${team}`, {}],
+      ['PUT', `${base}/shares/project/${project}`, {}],
+      ['POST', `${base}/pause`, {}],
+      ['POST', `${base}/resume`, {}],
+      ['POST', `${base}/drain`, {}],
+    ] as const) {
+      // Whether the call takes what it does not know or refuses it, nothing of it reaches the scope.
+      await plane.owner.request(method, path, { ...body, ...wish });
+      assert.deepEqual(
+        [(await row()).scope, (await row()).project],
+        ['private', null],
+        `${method} ${path} with a scope`,
+      );
+      assert.ok((await plane.owner.request(method, path, body)).status < 500);
+      assert.deepEqual([(await row()).scope, (await row()).project], ['private', null], `${method} ${path}`);
     }
+    const again = await pairThroughRoutes(plane, plane.owner, { scope: 'organization' });
+    assert.notEqual(again.executor, executor, 'another scope is another machine');
+    const same = new PairingMachine(plane.origin, plane.clock, machine.key);
+    assert.notEqual((await same.start()).status, 200, 'the key of a paired machine pairs with no other scope');
     assert.equal((await row()).scope, 'private');
   });
 

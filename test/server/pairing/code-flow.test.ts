@@ -328,24 +328,63 @@ describe('pairing with eight digits', () => {
     assert.equal((await plane.owner.post('/api/page/pairings/lookup', { code: '00000000' })).status, 503);
   });
 
-  it('a person claims only for a scope, team and project that they are entitled to', async () => {
-    const guest = await plane.invite('guest');
-    const { code, pairing } = (await machine.start()).body;
-    await guest.post('/api/page/pairings/lookup', { code });
-    const { project } = plane.account;
-    for (const [more, answer] of [
-      [{ scope: 'organization' }, 'SCOPE_NOT_ENTITLED'],
-      [{ scope: 'project', project }, 'SCOPE_NOT_ENTITLED'],
-      [{ scope: 'project', project: null }, 'SCOPE_INVALID'],
-      [{ scope: 'private', project }, 'SCOPE_INVALID'],
-      [{ scope: 'private', team: newId('team') }, 'SCOPE_NOT_ENTITLED'],
-      [{ scope: 'everybody' }, 'REQUEST_INVALID'],
-      [{ scope: undefined }, 'REQUEST_INVALID'],
-      [{ scope: ['private', 'project'] }, 'REQUEST_INVALID'],
-    ] as const) {
-      const claim = await guest.post(`/api/page/pairings/${pairing}/claim`, claimBody(more));
-      assert.equal(claim.body.code, answer, JSON.stringify(more));
-    }
-    assert.equal((await guest.post(`/api/page/pairings/${pairing}/claim`, claimBody())).status, 200);
+  describe('N-060 both sides', () => {
+    it('a person claims only for a scope, team and project that they are entitled to', async () => {
+      const guest = await plane.invite('guest');
+      const { code, pairing } = (await machine.start()).body;
+      await guest.post('/api/page/pairings/lookup', { code });
+      const { project } = plane.account;
+      for (const [more, answer] of [
+        [{ scope: 'organization' }, 'SCOPE_NOT_ENTITLED'],
+        [{ scope: 'project', project }, 'SCOPE_NOT_ENTITLED'],
+        [{ scope: 'project', project: null }, 'SCOPE_INVALID'],
+        [{ scope: 'private', project }, 'SCOPE_INVALID'],
+        [{ scope: 'private', team: newId('team') }, 'SCOPE_NOT_ENTITLED'],
+        [{ scope: 'everybody' }, 'REQUEST_INVALID'],
+        [{ scope: undefined }, 'REQUEST_INVALID'],
+        [{ scope: ['private', 'project'] }, 'REQUEST_INVALID'],
+      ] as const) {
+        const claim = await guest.post(`/api/page/pairings/${pairing}/claim`, claimBody(more));
+        assert.equal(claim.body.code, answer, JSON.stringify(more));
+      }
+      assert.equal((await guest.post(`/api/page/pairings/${pairing}/claim`, claimBody())).status, 200);
+    });
+
+    it('a person alone, or a machine alone, pairs nothing, with digits and with a challenge', async () => {
+      const all = () => plane.context.store.read.selectFrom('executors').select(['id', 'state']).execute();
+      const { pairing, code } = (await machine.start()).body;
+      const nobody = await machine.confirm(pairing, Buffer.alloc(32));
+      assert.notEqual(nobody.status, 200, 'a machine whose person was never there');
+      assert.deepEqual(await all(), []);
+      await plane.owner.post('/api/page/pairings/lookup', { code });
+      const { executor } = (await plane.owner.post(`/api/page/pairings/${pairing}/claim`, claimBody())).body;
+      assert.deepEqual(
+        await all(),
+        [{ id: executor, state: 'pending_pairing' }],
+        'a person whose machine said nothing',
+      );
+      await assert.rejects(proveOnline(plane, executor), 'and no proof is taken from it');
+      const { claim } = (await machine.poll(pairing)).body;
+      const other = new PairingMachine(plane.origin, plane.clock);
+      assert.notEqual((await other.confirm(pairing, digestOfClaim(claim))).status, 200, 'a machine of another key');
+      assert.equal((await machine.confirm(pairing, digestOfClaim(claim))).body.state, 'paired');
+      await proveOnline(plane, executor);
+      assert.equal(await stateOf(executor), 'online');
+
+      const wish = { label: 'rack', scope: 'organization', team: plane.account.team, project: null };
+      const guest = await plane.invite('guest');
+      assert.equal((await guest.post('/api/page/enrolments', wish)).body.code, 'SCOPE_NOT_ENTITLED');
+      const issued = (await plane.owner.post('/api/page/enrolments', wish)).body;
+      const confirm = (fingerprint: string) =>
+        plane.owner.post(`/api/page/pairings/${issued.pairing}/confirm`, { fingerprint });
+      assert.notEqual((await confirm('0'.repeat(64))).status, 200, 'a person before any machine');
+      const enrolling = Object.assign(new PairingMachine(plane.origin, plane.clock), { requestId: issued.requestId });
+      const body = enrolling.firstBody(Buffer.from(issued.challenge, 'base64url'));
+      const enrolled = await enrolling.call('enrol', body);
+      assert.equal((await enrolling.poll(enrolled.body.pairing)).body.state, 'waiting', 'a machine before any person');
+      assert.equal(await stateOf(issued.executor), 'pending_pairing');
+      assert.equal((await confirm(enrolling.fingerprint)).status, 200);
+      assert.equal((await enrolling.poll(enrolled.body.pairing)).body.state, 'paired');
+    });
   });
 });
