@@ -67,10 +67,15 @@ export function verifyFiles(installation: Installation, names: readonly string[]
 
 /** Where root keeps copies of installations that roles of other uids can read. */
 const COPIES = '/var/lib/nessie-executor/install';
+/** A copy younger than this may have a starter that has not started anything yet, in ms. */
+const UNUSED_MS = 3_600_000;
 
-/** The root-owned copy of an installation, 0755 and 0644, made when it is missing; throws InstallationError where a file is not the built one. */
-export function copyForOtherUsers(installation: Installation): Installation {
-  const target = path.join(COPIES, installation.digest);
+/**
+ * The root-owned copy of an installation, 0755 and 0644, made when it is missing, and then copies that no process runs from go.
+ * Throws InstallationError where a file is not the built one.
+ */
+export function copyForOtherUsers(installation: Installation, copies: string = COPIES): Installation {
+  const target = path.join(copies, installation.digest);
   if (!fs.existsSync(target)) {
     verifyFiles(installation, [...installation.hashes.keys()]);
     const umask = process.umask(0o022);
@@ -88,7 +93,31 @@ export function copyForOtherUsers(installation: Installation): Installation {
       fs.rmSync(next, { recursive: true });
     }
     process.umask(umask);
+    removeUnused(copies);
   }
   // TRUST: the folders down to the copy belong to root; a copy that was altered is told by its hashes at each start
   return readInstallation(target);
+}
+
+function removeUnused(copies: string): void {
+  const running = fs
+    .readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(commandLine)
+    .join('\n');
+  for (const name of fs.readdirSync(copies)) {
+    const folder = path.join(copies, name);
+    const made = fs.statSync(folder, { throwIfNoEntry: false })?.mtimeMs ?? Date.now();
+    if (Date.now() - made > UNUSED_MS && !running.includes(`${folder}/`))
+      fs.rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function commandLine(pid: string): string {
+  try {
+    return fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+  } catch {
+    // It ended while the list was read.
+    return '';
+  }
 }
