@@ -46,6 +46,30 @@ export async function makeWorld(prepare: (root: string) => void): Promise<World>
   const server = await startServer(dist, path.join(folder, 'server'), await freePort());
   writeSetUp({ places, origin: server.origin, root });
   const executor = startExecutor(dist, places.stateDir, folder);
+  const stop = async (): Promise<void> => {
+    await stopChild(executor);
+    await stopChild(server.process);
+    fs.rmSync(folder, { recursive: true, force: true });
+  };
+  const parts = { dist, folder, root, places, server, executor };
+  try {
+    const settled = await settle(parts);
+    const end = async (): Promise<void> => {
+      await settled.agent.close().catch(() => undefined);
+      await stop();
+    };
+    return { ...parts, ...settled, end };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** From two running programs to an open session: owner, pairing, confirmation, access. */
+async function settle({
+  places,
+  server,
+}: Pick<World, 'places' | 'server'>): Promise<Pick<World, 'person' | 'executorId' | 'access' | 'agent'>> {
   await until('the executor to answer', 20_000, () => isDaemonUp(places.stateDir));
   const person = new Person(server.origin);
   const owner = { organisation: 'Bench', team: 'Team', project: 'Project', login: 'owner', name: 'Owner' };
@@ -55,13 +79,7 @@ export async function makeWorld(prepare: (root: string) => void): Promise<World>
   const access = await giveAccess(person, executorId, 'Bench');
   const agent = new Agent(access.endpoint, access.token);
   await agent.connect();
-  const end = async (): Promise<void> => {
-    await agent.close().catch(() => undefined);
-    await stopChild(executor);
-    await stopChild(server.process);
-    fs.rmSync(folder, { recursive: true, force: true });
-  };
-  return { dist, folder, root, places, server, executor, person, executorId, access, agent, end };
+  return { person, executorId, access, agent };
 }
 
 /** Processes of the executor's tree, supervisor first. */
