@@ -35,7 +35,7 @@ export const MESSAGE_LIMIT_BYTES = 786_432;
 
 /** Times of the channel, in ms, in the order that must hold between them. */
 export const channelTimes = {
-  controlHoldMs: 1000,
+  controlHoldMs: 1500,
   controlSilenceStepMs: 3000,
   heartbeatMs: 20_000,
   workHoldMs: 25_000,
