@@ -64,12 +64,28 @@ export function parseConfiguration(text: string): Configuration {
   };
 }
 
+/** Whether what was opened belongs to this process's user and nobody else may write it. */
+export function isOwnersAlone({ uid, mode }: fs.Stats): boolean {
+  return uid === process.getuid?.() && (mode & 0o022) === 0;
+}
+
+function readOwn(file: string): string {
+  const descriptor = fs.openSync(file, fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW);
+  try {
+    if (isOwnersAlone(fs.fstatSync(descriptor))) return fs.readFileSync(descriptor, 'utf8');
+  } finally {
+    fs.closeSync(descriptor);
+  }
+  return refuse('it must belong to the user who starts this and be writable by nobody else');
+}
+
 /** Reads the configuration of a state folder; throws StartRefusal (NOT_PAIRED where there is none). */
 export function readConfiguration(stateDir: string): Configuration {
   let text: string;
   try {
-    text = fs.readFileSync(path.join(stateDir, CONFIGURATION), 'utf8');
-  } catch {
+    text = readOwn(path.join(stateDir, CONFIGURATION));
+  } catch (error) {
+    if (error instanceof StartRefusal) throw error;
     throw new StartRefusal('NOT_PAIRED', 'no configuration can be read here: run `nessie-executor pair` first');
   }
   const configuration = parseConfiguration(text);

@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 
-import { StartRefusal, type Configuration } from '../runtime/configuration.ts';
+import { isOwnersAlone, StartRefusal, type Configuration } from '../runtime/configuration.ts';
 import { chainOf, overlapOf } from '../runtime/folder-chains.ts';
 import { listenAt, unixSocket } from '../runtime/native-sockets.ts';
 import type { Confined, DescriptorSource, RowName } from '../runtime/privileges.ts';
@@ -24,6 +24,18 @@ function openOrRefuse(folder: string, code: string, what: string): number {
     // the cause would tell a path
     throw new StartRefusal(code, `${what} cannot be opened: run \`nessie-executor doctor\``);
   }
+}
+
+/**
+ * As openOrRefuse, and the folder is the caller's own.
+ * THREAT: another user who owns or may write it decides what root's executor permits, and which control plane it believes
+ * (test/helpers/supervisor/refusals.test.ts).
+ */
+function openOwn(folder: string, code: string, what: string): number {
+  const descriptor = openOrRefuse(folder, code, what);
+  if (isOwnersAlone(fs.fstatSync(descriptor))) return descriptor;
+  const rule = 'must belong to the user who starts this and be writable by nobody else';
+  throw new StartRefusal('CONFIGURATION_UNSAFE', `${what} ${rule} (chown, chmod): run \`nessie-executor doctor\``);
 }
 
 /** Who owns the folders of rows: under root each row's own user, else nobody but the caller. */
@@ -66,8 +78,8 @@ export function openChannels(configuration: Configuration): Channels {
     ['state/key-store', state['key-store']],
     ['state/drafts', state.drafts],
     ['state/promote', state.promote],
-    ['configuration folder', openOrRefuse(configDir, 'CONFIGURATION_FOLDER_UNREADABLE', 'the configuration folder')],
-    ["owner's folder", openOrRefuse(`${configDir}/owner`, 'OWNER_FOLDER_UNREADABLE', "the owner's folder")],
+    ['configuration folder', openOwn(configDir, 'CONFIGURATION_FOLDER_UNREADABLE', 'the configuration folder')],
+    ["owner's folder", openOwn(`${configDir}/owner`, 'OWNER_FOLDER_UNREADABLE', "the owner's folder")],
     ['root folder', root],
   ]);
   return { configuration, state, root, known };

@@ -29,6 +29,23 @@ describe('a supervisor that must not start', () => {
   });
   afterEach(() => fs.rmSync(base, { recursive: true }));
 
+  /** Only root can make what belongs to another user. */
+  const foreign: readonly (readonly [string, string, () => void])[] =
+    process.getuid?.() === 0
+      ? [
+          [
+            'as root with a configuration folder of another user',
+            'CONFIGURATION_UNSAFE',
+            () => fs.chownSync(path.join(base, 'config'), 65534, 65534),
+          ],
+          [
+            'as root with a configuration of another user',
+            'CONFIGURATION_INVALID',
+            () => fs.chownSync(path.join(state, 'supervisor.json'), 65534, 65534),
+          ],
+        ]
+      : [];
+
   const cases: readonly (readonly [string, string, () => void])[] = [
     ['without configuration', 'NOT_PAIRED', () => fs.rmSync(path.join(state, 'supervisor.json'))],
     [
@@ -60,6 +77,23 @@ describe('a supervisor that must not start', () => {
       'OWNER_FOLDER_UNREADABLE',
       () => fs.rmSync(path.join(base, 'config/owner'), { recursive: true }),
     ],
+    [
+      'with a configuration that others may write',
+      'CONFIGURATION_INVALID',
+      () => fs.chmodSync(path.join(state, 'supervisor.json'), 0o666),
+    ],
+    ['with a configuration that is a link', 'NOT_PAIRED', () => linkInstead('state/supervisor.json')],
+    [
+      'with a configuration folder that others may write',
+      'CONFIGURATION_UNSAFE',
+      () => fs.chmodSync(path.join(base, 'config'), 0o777),
+    ],
+    [
+      "with an owner's folder that others may write",
+      'CONFIGURATION_UNSAFE',
+      () => fs.chmodSync(path.join(base, 'config/owner'), 0o770),
+    ],
+    ...foreign,
   ];
 
   const overlaps: readonly (readonly [string, string, () => void])[] = [
