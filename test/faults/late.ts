@@ -54,8 +54,9 @@ export async function cutResult(world: World, bytes: number): Promise<CutVerdict
 async function started(world: World): Promise<UnderWay> {
   await world.freeze('workspace');
   const call = await append(world, world.agent);
-  await until('the control plane to know of the start', STEP_MS, () => {
-    return world.records.command(call.command)?.state === 'started';
+  const state = (): string | undefined => world.records.command(call.command)?.state;
+  await until('the control plane to know of the start', STEP_MS, () => state() === 'started').catch((cause: unknown) => {
+    throw new Error(`the control plane knows ${call.command} as ${state() ?? 'nothing'}, not as started`, { cause });
   });
   return call;
 }
