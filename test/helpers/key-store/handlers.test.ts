@@ -9,13 +9,8 @@ import { keyStoreRequests } from '../../../helpers/key-store/protocol.ts';
 import type { KeyStoreBody } from '../../../helpers/key-store/protocol.ts';
 import { KeyStoreRefused } from '../../../helpers/key-store/store.ts';
 import { executorIdSchema } from '../../../helpers/protocol/ids.ts';
-import { admitKey, statementDigest } from '../../../helpers/protocol/signed.ts';
-import {
-  encodeStatement,
-  machineStatements,
-  openStatement,
-  readUnverified,
-} from '../../../helpers/protocol/statements.ts';
+import { admitKey } from '../../../helpers/protocol/signed.ts';
+import { encodeStatement, machineStatements, openStatement } from '../../../helpers/protocol/statements.ts';
 
 const own = process.getuid?.() ?? 0;
 const EXECUTOR = `exr_${'a'.repeat(32)}`;
@@ -33,9 +28,6 @@ const refusedWith =
 
 const sign = (handlers: KeyStoreHandlers, ...statements: KeyStoreBody<'keystore.sign'>['statements']) =>
   handlers['keystore.sign']({ key: 'current', statements }).signed;
-
-const COMMAND = `cmd_${'c'.repeat(32)}`;
-const startedFields = { at: 1, executor: EXECUTOR, command: COMMAND, epoch: 1, envelopeDigest: digest };
 
 const rotationFields = (publicKey: Uint8Array, nextPublicKey: Uint8Array, rotation = 1) => ({
   at: 1,
@@ -234,36 +226,6 @@ describe('key-store', () => {
         const [signed] = sign(handlers, beat);
         assert.ok(signed);
         assert.equal(openStatement('machine.heartbeat', admitKey(publicKey), signed)?.statement.guard, 0);
-      });
-    }
-
-    it('a statement is linked to the one before it in its request by the digest that its verifier will compute', () => {
-      const { handlers } = startWithKey();
-      const fields = startedFields;
-      const [accepted, started] = sign(
-        handlers,
-        { type: 'machine.accepted', fields: { ...fields, previous: digest } },
-        { type: 'machine.started', fields, linkedBy: 'previous' },
-      );
-      assert.ok(accepted && started);
-      const { previous, guard } = readUnverified('machine.started', started);
-      assert.deepEqual(Buffer.from(previous), statementDigest('machine.accepted', accepted.payload));
-      assert.equal(guard, readUnverified('machine.accepted', accepted).guard + 1);
-    });
-
-    const wrongLinks: Record<string, KeyStoreBody<'keystore.sign'>['statements']> = {
-      'a link of the first statement': [{ type: 'machine.started', fields: startedFields, linkedBy: 'previous' }],
-      'a link beside a digest of the asker': [
-        beat,
-        { type: 'machine.started', fields: { ...startedFields, previous: digest }, linkedBy: 'previous' },
-      ],
-      'a link by a field that the statement has not': [beat, { ...beat, linkedBy: 'envelopeDigest' }],
-    };
-    for (const [what, statements] of Object.entries(wrongLinks)) {
-      it(`${what} is refused and signs nothing`, () => {
-        const { handlers } = startWithKey();
-        assert.throws(() => sign(handlers, ...statements), refusedWith('STATEMENT_INVALID'));
-        assert.equal(readUnverified('machine.heartbeat', sign(handlers, beat)[0]!).guard, 0);
       });
     }
 
