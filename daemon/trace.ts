@@ -9,8 +9,11 @@ import { emptyRecording, recordInspection } from '../machines/trace/record.ts';
 import type { Recording } from '../machines/trace/record.ts';
 import { sha256 } from '../helpers/protocol/signed.ts';
 
-/** How long events are gathered before their lines are computed, in ms: a command in flight is not delayed by its trace. */
-const RECORD_AFTER_MS = 100;
+/**
+ * How long events are gathered before their lines are computed, in ms: behind the step that they tell of, and no longer, since what
+ * is held outlives a collection of young objects and is copied by it.
+ */
+const RECORD_AFTER_MS = 5;
 const KEPT_LINES = 20_000;
 const FILE_LIMIT_BYTES = 8_388_608;
 
