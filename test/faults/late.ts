@@ -55,8 +55,10 @@ async function started(world: World): Promise<UnderWay> {
   await world.freeze('workspace');
   const call = await append(world, world.agent);
   const state = (): string | undefined => world.records.command(call.command)?.state;
-  await until('the control plane to know of the start', STEP_MS, () => state() === 'started').catch((cause: unknown) => {
-    throw new Error(`the control plane knows ${call.command} as ${state() ?? 'nothing'}, not as started`, { cause });
-  });
+  await until('the control plane to know of the start', STEP_MS, () => state() === 'started').catch(
+    (cause: unknown) => {
+      throw new Error(`the control plane knows ${call.command} as ${state() ?? 'nothing'}, not as started`, { cause });
+    },
+  );
   return call;
 }
