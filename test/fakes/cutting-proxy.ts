@@ -24,6 +24,9 @@ export class CuttingProxy {
   readonly #accepted = new Map<number, number>();
   /** When each connection was refused, in ms of the steady clock. */
   readonly refused: number[] = [];
+  /** Whether `carried` is kept: everything that passes, each way, one entry a connection. */
+  isRecording = false;
+  readonly carried: { readonly up: Buffer[]; readonly down: Buffer[] }[] = [];
   /** Bytes that came from machines so far. */
   upBytes = 0;
   /** How often a connection was cut by `cutAfterUp`. */
@@ -100,6 +103,7 @@ export class CuttingProxy {
     const plane = net.connect({ host: '127.0.0.1', port });
     for (const socket of [machine, plane]) socket.setNoDelay(true);
     const pair: Pair = { machine, plane, passed: { up: 0, down: 0 } };
+    if (this.isRecording) this.#record(pair);
     this.#pairs.add(pair);
     const end = (): void => this.#end(pair);
     for (const socket of [machine, plane]) socket.on('error', end).on('close', end);
@@ -107,6 +111,13 @@ export class CuttingProxy {
     plane.on('data', (bytes: Buffer) => {
       if (!this.#isSwallowing) machine.write(bytes);
     });
+  }
+
+  #record({ machine, plane }: Pair): void {
+    const carried = { up: [] as Buffer[], down: [] as Buffer[] };
+    this.carried.push(carried);
+    machine.on('data', (bytes: Buffer) => carried.up.push(bytes));
+    plane.on('data', (bytes: Buffer) => carried.down.push(bytes));
   }
 
   #up(pair: Pair, bytes: Buffer): void {

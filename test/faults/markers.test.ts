@@ -11,7 +11,7 @@
  *   the two top     were started with this environment and keep it; no role below them does
  */
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { until } from '../../daemon/demo/children.ts';
@@ -21,6 +21,7 @@ import { decode } from '../../helpers/protocol/codec.ts';
 import { childrenOf } from './processes.ts';
 import { filesBelow, findIn, processFacts } from './search.ts';
 import type { Finding } from './search.ts';
+import { searchable } from './traffic.ts';
 import { PASSWORD, World } from './world.ts';
 
 const mark = (what: string): string => `marker-${what}-${randomBytes(9).toString('hex')}`;
@@ -47,6 +48,7 @@ describe('planted markers', function () {
   before(async () => {
     world = await World.begin({
       prepare: plant,
+      isRecorded: true,
       environment: { NESSIE_TEST_PLANTED: owned.environment },
     });
   });
@@ -213,6 +215,45 @@ describe('planted markers', function () {
     );
     nowhere(findIn(files, bytesOf({ read: content.read, searched: content.searched, ignored: content.ignored })));
     assert.deepEqual(fs.readdirSync(path.join(world.places.stateDir, 'daemon', 'results')), []);
+  });
+
+  it('N-003 the private key of the machine stands in no traffic, log, argument, environment, answer and in nothing that the control plane keeps', () => {
+    const seed = secrets().get('machine key');
+    assert.ok(seed);
+    // RFC 8032, section 5.1.5: what signs is derived from the seed, and would do in its place.
+    const derived = createHash('sha512').update(seed).digest();
+    const scalar = Buffer.from(derived.subarray(0, 32));
+    scalar.writeUInt8(scalar.readUInt8(0) & 0xf8, 0);
+    scalar.writeUInt8((scalar.readUInt8(31) & 0x7f) | 0x40, 31);
+    const group = new Map([
+      ['seed', seed],
+      ['scalar', scalar],
+      ['prefix', Buffer.from(derived.subarray(32))],
+    ]);
+    const traffic = [...searchable(world.proxy.carried)];
+    const shown = bytesOf({ read: content.read });
+    assert.ok(findIn(traffic, shown).length > 0, 'the search sees what travels, under its mask too');
+    nowhere(findIn(traffic, group));
+    nowhere(findIn(answers, group));
+    nowhere(findIn(processFacts(world.pids()), group));
+    nowhere(findIn(filesBelow(at('server')), group));
+    nowhere(findIn([['log', fs.readFileSync(at('executor.log'))]], group));
+    const kept = findIn(filesBelow(world.places.stateDir), group);
+    assert.deepEqual([...new Set(kept.map(({ place }) => place))], ['key-store/key'], 'it is in its one file alone');
+  });
+
+  it('N-127 of the root’s path the base name alone leaves the machine, and a person is shown it', async () => {
+    const traffic = [...searchable(world.proxy.carried)];
+    const paths = {
+      root: world.root,
+      folder: world.folder,
+      state: world.places.stateDir,
+      config: world.places.configDir,
+    };
+    nowhere(findIn(traffic, bytesOf(paths)));
+    nowhere(findIn(filesBelow(at('server', 'data')), bytesOf({ root: world.root, folder: world.folder })));
+    const shown = await world.person.get<unknown>(`/api/page/executors/${world.executorId}/descriptor`);
+    assert.match(JSON.stringify(shown), new RegExp(`"rootName":"${path.basename(world.root)}"`));
   });
 
   it('traces and ledger name no host path', () => {

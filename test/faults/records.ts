@@ -74,6 +74,19 @@ export class StoredRecords {
     return this.commands().find((command) => command.id === id);
   }
 
+  /** The run that a command belongs to. */
+  runOf(id: CommandId): string {
+    const [row] = this.#all('select run from commands where id = ?', id) as { run: string }[];
+    if (!row) throw new Error('there is no such command');
+    return row.run;
+  }
+
+  /** Types of the receipts of a command, in their order. */
+  receiptTypes(id: CommandId): string[] {
+    const rows = this.#all('select type from receipts where command = ? order by position', id) as { type: string }[];
+    return rows.map(({ type }) => type);
+  }
+
   /** Verifies the receipts of a command as an offline reader would; undefined where no machine was given it. */
   verdictOf(id: CommandId, controlKey: Uint8Array): ChainVerdict | undefined {
     // The columns of server/commands/tables.ts and server/store/tables.ts.

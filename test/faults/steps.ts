@@ -114,7 +114,7 @@ export async function phase(world: World, call: UnderWay, wanted: CommandMemory[
 }
 
 /** Every trace line that the daemon still has. */
-async function traced(world: World): Promise<string> {
+export async function traced(world: World): Promise<string> {
   const pieces: string[] = [];
   for (let after = 0; ;) {
     const { lines, next } = await askDaemon(world.places.stateDir, 'daemon.trace', { after, limit: 1000 });

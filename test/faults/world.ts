@@ -41,6 +41,8 @@ export type ProcessName = (typeof PROCESSES)[number] | 'promote';
 export interface WorldWish {
   readonly prepare?: (root: string) => void;
   readonly organisation?: string;
+  /** Whether the proxy keeps everything that passes. */
+  readonly isRecorded?: boolean;
   /** Environment of both process trees beside this process's own. */
   readonly environment?: Readonly<Record<string, string>>;
 }
@@ -239,7 +241,12 @@ interface Parts {
   readonly controlKey: Uint8Array;
 }
 
-async function begin({ prepare, organisation = 'Faults', environment = {} }: WorldWish): Promise<Parts> {
+async function begin({
+  prepare,
+  organisation = 'Faults',
+  isRecorded = false,
+  environment = {},
+}: WorldWish): Promise<Parts> {
   Object.assign(process.env, { NESSIE_ALLOW_LOOPBACK_HTTP: '1', ...environment });
   const dist = await everyProgram();
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'faults-'));
@@ -251,6 +258,7 @@ async function begin({ prepare, organisation = 'Faults', environment = {} }: Wor
   const port = await freePort();
   const server = await startServer(dist, path.join(folder, 'server'), port);
   const proxy = new CuttingProxy(port);
+  proxy.isRecording = isRecorded;
   writeSetUp({ places, origin: await proxy.listen(), root });
   const executor = startExecutor(dist, places.stateDir, folder);
   await until('the executor to answer', START_MS, () => isDaemonUp(places.stateDir));
