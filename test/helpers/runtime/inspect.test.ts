@@ -42,7 +42,6 @@ describe('the inspection of a running tree', () => {
     nameServer.close();
     await tree.stop();
     removeInstallation();
-    if (installation.folder !== built.folder) fs.rmSync(installation.folder, { recursive: true });
     fs.rmSync(base, { recursive: true });
   });
 

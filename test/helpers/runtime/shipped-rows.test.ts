@@ -45,7 +45,6 @@ describe('the shipped rows', () => {
     await tree.stop();
     fs.rmSync(base, { recursive: true });
     fs.rmSync(executor, { recursive: true });
-    if (installation.folder !== built.folder) fs.rmSync(installation.folder, { recursive: true });
   });
 
   it('run as the table says, every thread of them, and none listens on a network', async () => {

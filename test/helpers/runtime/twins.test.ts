@@ -41,7 +41,6 @@ describe('twins', () => {
   });
   after(() => {
     removeInstallation();
-    if (installation.folder !== built.folder) fs.rmSync(installation.folder, { recursive: true });
     fs.rmSync(base, { recursive: true });
   });
 

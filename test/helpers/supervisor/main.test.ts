@@ -30,7 +30,6 @@ describe('the supervisor', () => {
   });
   after(() => {
     removeInstallation();
-    if (installation.folder !== built.folder) fs.rmSync(installation.folder, { recursive: true });
   });
   beforeEach(async () => {
     const made = makeExecutor();
