@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import type { CommandId } from '../../../helpers/protocol/ids.ts';
+import { channelTimes } from '../../../server/protocol.ts';
 import { cancelCommand } from '../../../server/commands/cancel.ts';
 import { startWork } from '../../../server/commands/start-work.ts';
 import { changeExecutor } from '../../../server/executors/lifecycle.ts';
@@ -307,12 +308,16 @@ describe('bringing commands to a machine', () => {
     );
   });
 
-  it('the control lane answers within its second while a command runs, signed over its own nonce', async () => {
+  it('the control lane answers within its hold while a command runs, signed over its own nonce', async () => {
     const { machine, run } = await openRunOn(plane, paired, untilCancelled);
     const called = run.call('file.mkdir', { path: 'd' });
     await until('the command', () => machine.delivered[0]);
     const before = machine.answer;
-    await until('a further control answer', () => machine.answer !== before && machine.answer, 1500);
+    await until(
+      'a further control answer',
+      () => machine.answer !== before && machine.answer,
+      channelTimes.controlHoldMs + 1000,
+    );
     assert.equal(machine.answer?.confirmedRevision, 1);
     assert.equal(Buffer.from(machine.answer.confirmedPolicyDigest).toString('hex'), paired.descriptor.policyDigest);
     await cancelCommand(plane.work, machine.delivered[0]?.envelope.command as CommandId, 'person');
