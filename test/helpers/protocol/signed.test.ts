@@ -139,18 +139,31 @@ describe('admission of a public key', () => {
     );
   });
 
-  it('a key of another length or another encoding is refused', () => {
+  it('S-189 a key of another kind, shape, encoding or length is refused', () => {
     const { privateKey, publicKey } = makeKey();
     const spki = createPublicKey(privateKey).export({ format: 'der', type: 'spki' });
     const pem = Buffer.from(createPublicKey(privateKey).export({ format: 'pem', type: 'spki' }));
-    const x25519 = generateKeyPairSync('x25519').publicKey.export({ format: 'der', type: 'spki' });
+    const kinds = [
+      generateKeyPairSync('rsa', { modulusLength: 2048 }),
+      generateKeyPairSync('ec', { namedCurve: 'P-256' }),
+      generateKeyPairSync('x25519'),
+      generateKeyPairSync('ed448'),
+    ].map((pair) => pair.publicKey.export({ format: 'der', type: 'spki' }));
     const others = [
       Buffer.alloc(0),
       publicKey.subarray(1),
       Buffer.concat([publicKey, publicKey]),
       Buffer.concat([publicKey, Buffer.alloc(1)]),
+      // The raw halves of the other kinds are no shorter and no longer than their kind has them.
+      ...kinds.slice(2).map((key) => key.subarray(key.length - 57)),
+      Buffer.from(publicKey.toString('hex')),
+      spki,
+      pem,
+      Buffer.concat([pem, Buffer.from('and more\n')]),
+      Buffer.concat([pem, pem]),
+      Buffer.concat([spki, spki]),
     ];
-    for (const key of [...others, spki, pem, x25519]) assert.throws(() => admitKey(key), KeyRefused);
+    for (const key of [...others, ...kinds]) assert.throws(() => admitKey(key), KeyRefused);
   });
 
   it('an admitted key keeps its own copy of the bytes', () => {
