@@ -80,6 +80,8 @@ export function checkCommand(frame: CommandFrame, known: GateFacts): GateVerdict
   if (replay) return refuse('ledger', replay, facts);
   const operation = findOperation(envelope.operation);
   if (!operation) return refuse('envelope', unknownOperation(envelope.operation), facts);
+  const tie = known.memory.tieOf(facts.binding);
+  if (tie && tie.operation !== operation.key) return refuse('ledger', 'BINDING_INVALID', facts);
   const owner = checkOwner(envelope, operation, known);
   if (owner) return refuse(owner === 'LOCAL_POLICY_DENIED' ? 'policy' : 'envelope', owner, facts);
   const parsed = parseArguments(operation, frame.arguments);
@@ -193,6 +195,8 @@ function checkReplay(facts: CommandFacts, memory: LedgerMemory): EnvelopeRefusal
   const earlier = memory.commands.get(facts.command);
   if (earlier) return equal(earlier.facts.envelopeDigest, facts.envelopeDigest) ? 'repeat' : 'COMMAND_ID_REUSED';
   if (memory.byIdempotencyKey(facts.idempotencyKey)) return 'IDEMPOTENCY_CONFLICT';
+  const tie = memory.tieOf(facts.binding);
+  if (tie && tie.run !== facts.run) return 'COMMAND_RUN_INVALID';
   const run = memory.runs.get(facts.run);
   if (!run) return undefined;
   if (!equal(run.originDigest, facts.originDigest)) return 'COMMAND_ORIGIN_INVALID';

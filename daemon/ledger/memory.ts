@@ -12,6 +12,8 @@ type Phase = MarkRecord['commands'][number]['phase'] | 'reserved';
 export interface CommandMemory {
   readonly facts: CommandFacts;
   phase: Phase;
+  /** False for one that was refused on arrival: what it claimed of its run, binding and fence is nobody's word. */
+  readonly isTied: boolean;
   /** In chain order; empty once countersigned. */
   readonly receipts: TypedReceipt[];
   ended: Ended | null;
@@ -36,6 +38,7 @@ export class LedgerMemory {
   readonly commands = new Map<CommandId, CommandMemory>();
   readonly runs = new Map<RunId, RunMemory>();
   readonly #byIdempotencyKey = new Map<string, CommandId>();
+  readonly #ties = new Map<BindingId, { readonly run: RunId; readonly operation: string }>();
   readonly #heads = new Map<number, Uint8Array>();
   highAt = 0;
   highFence = 0;
@@ -44,6 +47,11 @@ export class LedgerMemory {
   byIdempotencyKey(key: string): CommandMemory | undefined {
     const command = this.#byIdempotencyKey.get(key);
     return command === undefined ? undefined : this.commands.get(command);
+  }
+
+  /** The one run and operation that a binding ties to this machine, while a command of that run is remembered. */
+  tieOf(binding: BindingId): { readonly run: RunId; readonly operation: string } | undefined {
+    return this.#ties.get(binding);
   }
 
   /** Head of the chain after `count` records, 32 bytes; undefined when that is too long ago. */
@@ -80,7 +88,9 @@ export class LedgerMemory {
       for (const [past, pastHead] of record.heads) this.#keepHead(past, pastHead);
       for (const { facts, phase, receipts, ended } of record.commands) {
         if (this.commands.has(facts.command)) continue;
-        const command = this.#remember(facts, phase);
+        // An ended command has an ending; one that was refused on arrival never had.
+        const isTied = phase !== 'refused' && (phase !== 'acknowledged' || ended !== null);
+        const command = this.#remember(facts, phase, isTied);
         command.receipts.push(...receipts);
         command.ended = ended;
       }
@@ -109,7 +119,10 @@ export class LedgerMemory {
         this.#remember(record.facts, 'accepted').receipts.push({ type: 'machine.accepted', signed: record.receipt });
         return;
       case 'refused':
-        this.#remember(record.facts, 'refused').receipts.push({ type: 'machine.refused', signed: record.receipt });
+        this.#remember(record.facts, 'refused', false).receipts.push({
+          type: 'machine.refused',
+          signed: record.receipt,
+        });
         return;
       case 'started':
         this.#advance(record.command, 'started').receipts.push({ type: 'machine.started', signed: record.receipt });
@@ -125,15 +138,20 @@ export class LedgerMemory {
     }
   }
 
-  #remember(facts: CommandFacts, phase: CommandMemory['phase']): CommandMemory {
+  #remember(facts: CommandFacts, phase: CommandMemory['phase'], isTied = true): CommandMemory {
     const reserved = this.commands.get(facts.command);
     if (reserved?.phase === 'reserved') {
       reserved.phase = phase;
       return reserved;
     }
-    const command: CommandMemory = { facts, phase, receipts: [], ended: null };
+    const command: CommandMemory = { facts, phase, isTied, receipts: [], ended: null };
     this.commands.set(facts.command, command);
     this.#byIdempotencyKey.set(facts.idempotencyKey, facts.command);
+    if (isTied) this.#tie(facts);
+    return command;
+  }
+
+  #tie(facts: CommandFacts): void {
     const run = this.runs.get(facts.run) ?? {
       originDigest: facts.originDigest,
       agent: null,
@@ -144,8 +162,8 @@ export class LedgerMemory {
     run.agent ??= facts.agent;
     run.bindings.set(facts.operation, { binding: facts.binding, fence: facts.fence });
     this.runs.set(facts.run, run);
+    this.#ties.set(facts.binding, { run: facts.run, operation: facts.operation });
     this.highFence = Math.max(this.highFence, facts.fence);
-    return command;
   }
 
   #advance(id: CommandId, phase: CommandMemory['phase']): CommandMemory {
@@ -160,9 +178,11 @@ export class LedgerMemory {
     if (this.#byIdempotencyKey.get(command.facts.idempotencyKey) === id)
       this.#byIdempotencyKey.delete(command.facts.idempotencyKey);
     const run = this.runs.get(command.facts.run);
-    if (!run) return;
+    if (!run || !command.isTied) return;
     run.commands -= 1;
-    if (run.commands === 0) this.runs.delete(command.facts.run);
+    if (run.commands > 0) return;
+    this.runs.delete(command.facts.run);
+    for (const { binding } of run.bindings.values()) this.#ties.delete(binding);
   }
 
   #keepHead(count: number, head: Uint8Array): void {

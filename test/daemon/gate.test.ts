@@ -17,7 +17,7 @@ import {
   runIdSchema,
 } from '../../helpers/protocol/ids.ts';
 import { admitKey, sha256, signPayload, statementDigest } from '../../helpers/protocol/signed.ts';
-import { encodeStatement } from '../../helpers/protocol/statements.ts';
+import { encodeStatement, statements } from '../../helpers/protocol/statements.ts';
 import type { CommandEnvelope, Statement } from '../../helpers/protocol/statements.ts';
 import type { CommandFrame } from '../../server/protocol.ts';
 
@@ -268,8 +268,8 @@ describe("the machine's gate", () => {
       return verdict.command;
     })();
     const { envelope } = facts;
+    const same = { run: envelope.run, origin: envelope.origin, binding: envelope.binding, fence: envelope.fence };
     const again = (lie: Partial<CommandEnvelope>) => {
-      const same = { run: envelope.run, origin: envelope.origin, binding: envelope.binding, fence: envelope.fence };
       return codeOf(checkCommand(frame({ envelope: { ...same, ...lie } }), known({ memory: remembering(first) })));
     };
 
@@ -297,6 +297,57 @@ describe("the machine's gate", () => {
     });
     it('refuses a second binding of one run and operation', () => {
       assert.equal(again({ binding: bindingIdSchema.parse(id('bnd')) }), 'BINDING_INVALID');
+    });
+    it('refuses a binding for another run and for another operation', () => {
+      assert.equal(again({ run: runIdSchema.parse(id('run')) }), 'COMMAND_RUN_INVALID');
+      assert.equal(again({ operation: 'file.list' }), 'BINDING_INVALID');
+    });
+    it('lets a refused command decide nothing: neither the binding of its run nor how high a fence may be', () => {
+      const memory = remembering(first);
+      const leap = memory.highFence + FENCE_JUMP_LIMIT + 1;
+      const lies = [{ binding: bindingIdSchema.parse(id('bnd')) }, { run: runIdSchema.parse(id('run')), fence: leap }];
+      for (const lie of lies) {
+        const lying = frame({ envelope: { ...same, ...lie } });
+        const verdict = checkCommand(lying, known({ memory }));
+        assert.ok(!verdict.permitted && verdict.facts);
+        const receipt = { payload: new Uint8Array(1), signature: new Uint8Array(64) };
+        const refused = { kind: 'refused', at: NOW, facts: verdict.facts, code: codeOf(verdict), receipt } as const;
+        memory.apply(refused, 2, new Uint8Array(32));
+      }
+      const { binding: _, ...other } = same;
+      const fence = leap;
+      const leaping = frame({ envelope: { ...other, run: runIdSchema.parse(id('run')), fence } });
+      assert.equal(codeOf(checkCommand(leaping, known({ memory }))), 'FENCE_STALE');
+      assert.equal(codeOf(checkCommand(frame({ envelope: same }), known({ memory }))), 'permitted');
+    });
+    it('S-202 refuses a command in which any one field is another, each under its own code', () => {
+      // The organisation is none of them: an executor belongs to one. The guard is the key's own counter and says nothing of a command.
+      const flips: { [Field in Exclude<keyof CommandEnvelope, 'guard'>]: [CommandEnvelope[Field], string] } = {
+        protocolVersion: [2, 'PROTOCOL_VERSION_UNSUPPORTED'],
+        executor: [executorIdSchema.parse(id('exr')), 'EXECUTOR_MISMATCH'],
+        command: [envelope.command, 'COMMAND_ID_REUSED'],
+        run: [runIdSchema.parse(id('run')), 'COMMAND_RUN_INVALID'],
+        origin: [{ ...envelope.origin, conversation: 'another' }, 'COMMAND_ORIGIN_INVALID'],
+        binding: [bindingIdSchema.parse(id('bnd')), 'BINDING_INVALID'],
+        fence: [envelope.fence + 1, 'FENCE_STALE'],
+        epoch: [envelope.epoch + 1, 'EPOCH_STALE'],
+        capabilityRevision: [envelope.capabilityRevision + 1, 'DESCRIPTOR_STALE'],
+        catalogueDigest: [randomBytes(32), 'CATALOGUE_MISMATCH'],
+        policyDigest: [randomBytes(32), 'POLICY_STALE'],
+        operation: ['file.exec', 'OPERATION_UNKNOWN'],
+        mode: ['background', 'MODE_UNSUPPORTED'],
+        maximumRuntimeMs: [policy.limits.runtimeMs + 1, 'RUNTIME_EXCEEDED'],
+        notBefore: [NOW + 1, 'COMMAND_NOT_YET_VALID'],
+        expiresAt: [NOW, 'COMMAND_EXPIRED'],
+        idempotencyKey: [envelope.idempotencyKey, 'IDEMPOTENCY_CONFLICT'],
+        argumentsDigest: [randomBytes(32), 'COMMAND_DIGEST_INVALID'],
+        contentDigest: [randomBytes(32), 'CONTENT_DIGEST_INVALID'],
+      };
+      assert.equal(again({}), 'permitted');
+      const fields = Object.keys(statements['control.command'].shape).filter((field) => field !== 'guard');
+      assert.deepEqual(Object.keys(flips).toSorted(), fields.toSorted());
+      for (const [field, [value, code]] of Object.entries(flips)) assert.equal(again({ [field]: value }), code, field);
+      assert.equal(new Set(Object.values(flips).map(([, code]) => code)).size, fields.length);
     });
     it('refuses a lower and a higher fence for the same binding', () => {
       assert.equal(again({ fence: envelope.fence - 1 }), 'FENCE_STALE');
