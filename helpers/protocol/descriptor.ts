@@ -32,7 +32,8 @@ export const descriptorSchema = z.strictObject({
   ]),
   /** Base name of the workspace root, as path text, so that a person recognises the boundary. */
   rootName: z.string().min(1).max(1024),
-  operations: z.array(z.string().max(64)).min(1).max(32),
+  /** Empty where the owner permits nothing: that too must reach the people who would use the machine. */
+  operations: z.array(z.string().max(64)).max(32),
   /** SHA-256 of the operations' schemas as this daemon has them. */
   catalogueDigest: digestTextSchema,
   /** SHA-256 of the owner's effective policy. */
