@@ -4,12 +4,14 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { commandIdSchema, executorIdSchema, runIdSchema } from '../../helpers/protocol/ids.ts';
 import { decode, encode } from '../../helpers/protocol/codec.ts';
+import { envelopeSchema } from '../../helpers/protocol/statements.ts';
 import { defaultPolicy } from '../../daemon/config.ts';
 import { writePolicy } from '../../daemon/cli/set-up.ts';
 import { pairedExecutor, online } from '../fixtures/executor.ts';
 import type { RealExecutor } from '../fixtures/executor.ts';
 import { until } from '../fixtures/until.ts';
-import type { FakeControlPlane, Wanted } from '../fakes/fake-control-plane.ts';
+import type { FakeControlPlane } from '../fakes/fake-control-plane.ts';
+import type { Wanted } from '../fakes/wanted.ts';
 
 const hex = (prefix: string) => `${prefix}_${randomBytes(16).toString('hex')}`;
 const anotherRun = () => runIdSchema.parse(hex('run'));
@@ -142,7 +144,7 @@ describe('a real executor', function () {
     assert.equal((read.result as { content?: string }).content, 'line\n');
   });
 
-  it('does not start a command whose cancel came first', async () => {
+  it('R54 does not start a command whose cancel came first', async () => {
     const frame = plane.frame({ operation: 'file.write', arguments: { path: 'never.txt', content: 'x' } });
     const accepted = commandOf(frame);
     plane.cancel = [accepted];
@@ -154,6 +156,10 @@ describe('a real executor', function () {
     plane.deliver(frame);
     const told = await until('its ending', () => plane.told.find(({ command }) => command === accepted));
     assert.equal(told.ending, 'CANCELLED_BEFORE_START');
+    const { run } = envelopeSchema.parse(decode(frame.envelope.payload));
+    plane.cancel = [];
+    const read = await plane.call({ operation: 'file.read', arguments: { path: 'never.txt' }, run });
+    assert.equal(read.ending, 'failed', 'there is no such file in its draft');
   });
 
   it('denies at once what the owner takes away, and states a new revision for it', async () => {

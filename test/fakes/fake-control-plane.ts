@@ -27,27 +27,9 @@ import type {
   ReceiptFrame,
 } from '../../server/protocol.ts';
 import { FakePairing } from './fake-pairing.ts';
+import type { Told, Wanted } from './wanted.ts';
 
 const hex = (prefix: string) => `${prefix}_${randomBytes(16).toString('hex')}`;
-
-/** How one command went, as the fake saw it. */
-export interface Told {
-  readonly command: CommandId;
-  readonly frame: ReceiptFrame;
-  /** Outcome of the newest receipt, or its refusal's code. */
-  readonly ending: string | undefined;
-  readonly result: unknown;
-}
-
-/** A command before it is signed: what a test wants to be different. */
-export interface Wanted {
-  readonly operation: string;
-  readonly arguments?: unknown;
-  readonly content?: Uint8Array;
-  readonly run?: RunId;
-  readonly envelope?: Partial<CommandEnvelope>;
-  readonly byPerson?: boolean;
-}
 
 /** One fake control plane with one executor. */
 export class FakeControlPlane {
@@ -55,11 +37,17 @@ export class FakeControlPlane {
   readonly run: RunId = ids.runIdSchema.parse(hex('run'));
   readonly told: Told[] = [];
   readonly questions: string[] = [];
+  /** Calls beside the channel, by name. */
+  readonly calls: string[] = [];
+  /** Hears each frame of receipts as it arrives, before it is answered. */
+  heard: (frame: ReceiptFrame) => void = () => undefined;
   /** Proofs as they came, oldest first. */
   readonly proofs: Statement<'machine.session'>[] = [];
   /** Changes any statement before it is signed; returns what is signed instead. */
   lie: <Type extends ControlStatementType>(type: Type, fields: Statement<Type>) => Statement<Type> = (_, fields) =>
     fields;
+  /** Changes the body of any answer on its way, after everything in it was signed. */
+  meddle: (type: ChannelQuestion, body: unknown) => unknown = (_, body) => body;
   standing: Statement<'control.answer'>['standing'] = 'accepting';
   cancel: CommandId[] = [];
   epoch = 0;
@@ -98,6 +86,7 @@ export class FakeControlPlane {
   beHonest(): void {
     this.signingKey = this.#key.privateKey;
     this.lie = (_, fields) => fields;
+    this.meddle = (_, body) => body;
     this.cancel = [];
     this.answering = true;
     this.standing = 'accepting';
@@ -252,6 +241,7 @@ export class FakeControlPlane {
     const parts: Buffer[] = [];
     for await (const chunk of request) parts.push(chunk as Buffer);
     const call = request.url?.split('/').at(-1) as keyof typeof pairingCalls;
+    this.calls.push(call);
     const answer = this.pairing.answer(call, decode(Buffer.concat(parts)));
     response.writeHead(200, { 'content-type': 'application/msgpack' }).end(encode(answer));
   }
@@ -275,7 +265,9 @@ export class FakeControlPlane {
     this.questions.push(question.type);
     const { id } = question;
     const reply = <Type extends ChannelQuestion>(type: Type, body: AnswerBody<Type>, epoch = question.epoch) =>
-      socket.send(encode({ kind: 'answer', id, epoch, body: channelQuestions[type].answer.parse(body) }));
+      socket.send(
+        encode({ kind: 'answer', id, epoch, body: this.meddle(type, channelQuestions[type].answer.parse(body)) }),
+      );
     const body = <Type extends ChannelQuestion>(type: Type) =>
       channelQuestions[type].body.parse(question.body) as QuestionBody<Type>;
     switch (question.type) {
@@ -355,7 +347,9 @@ export class FakeControlPlane {
       confirmedRevision: this.confirmed.revision,
       confirmedPolicyDigest: this.confirmed.policyDigest,
     });
-    this.#live?.send(encode({ kind: 'answer', id: held.id, epoch: this.epoch, body: { answer } }));
+    this.#live?.send(
+      encode({ kind: 'answer', id: held.id, epoch: this.epoch, body: this.meddle('control', { answer }) }),
+    );
   }
 
   #answerWork(): void {
@@ -364,10 +358,11 @@ export class FakeControlPlane {
     this.#work = undefined;
     const commands = this.#queue.splice(0, capacity);
     for (const frame of commands) this.#delivered.set(commandOf(frame), frame);
-    this.#live?.send(encode({ kind: 'answer', id, epoch: this.epoch, body: { commands } }));
+    this.#live?.send(encode({ kind: 'answer', id, epoch: this.epoch, body: this.meddle('work', { commands }) }));
   }
 
   #receipts(frame: ReceiptFrame): Signed | undefined {
+    this.heard(frame);
     const last = frame.receipts.at(-1);
     if (!last || !this.pairing.machine) throw new Error('no receipt or no machine');
     const opened = openStatement(last.type, this.pairing.machine, last.signed);

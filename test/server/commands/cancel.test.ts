@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { CommandId } from '../../../helpers/protocol/ids.ts';
 import { cancelCommand } from '../../../server/commands/cancel.ts';
 import { changeExecutor } from '../../../server/executors/lifecycle.ts';
 import { offboardPerson } from '../../../server/executors/offboard.ts';
@@ -50,6 +51,42 @@ describe('ending what a machine was given', () => {
     await cancelCommand(plane.work, second.envelope.command, 'person');
     await cancelCommand(plane.work, second.envelope.command, 'person');
     assert.equal((await late).end?.outcome, 'cancelled');
+  });
+
+  it('R55 a cancelled command is one whose end is wanted until the machine confirms it; without an answer it is unknown, by its connection or its lifetime', async () => {
+    const machine = plane.machine(paired);
+    await machine.connect();
+    const run = await openRun(plane);
+    const cancelled: Play = { outcome: 'cancelled', result: { success: false, code: 'CANCELLED' } };
+    const standing = async (id: CommandId) => {
+      const { state, open, cancelWanted, outcome } = await storedCommand(plane, id);
+      return { state, open, cancelWanted, outcome };
+    };
+    const wanted = { state: 'cancelling.leased', open: 1, cancelWanted: 1, outcome: null };
+    const [confirmed, silent, lost] = [
+      await deliver(machine, run),
+      await deliver(machine, run),
+      await deliver(machine, run),
+    ];
+    for (const { id } of [confirmed, silent, lost]) {
+      await cancelCommand(plane.work, id, 'person');
+      assert.deepEqual(await standing(id), wanted);
+    }
+    await machine.ask('receipts', machine.chain(confirmed.delivered, cancelled));
+    assert.equal((await confirmed.called).end?.outcome, 'cancelled');
+    assert.deepEqual(await standing(silent.id), wanted);
+    machine.cut();
+    assert.equal((await lost.called).end?.outcome, 'unknown');
+    assert.equal((await standing(lost.id)).state, 'unknown');
+
+    const back = plane.machine(paired, undefined, machine.state);
+    await back.connect();
+    const late = await deliver(back, run);
+    await cancelCommand(plane.work, late.id, 'person');
+    plane.clock.offsetMs += 26_000;
+    await plane.work.sweep();
+    assert.equal((await late.called).end?.outcome, 'unknown');
+    assert.equal((await standing(late.id)).state, 'unknown');
   });
 
   it('of more cancels than one answer carries the rest follows in the next one, whatever the first ones wait for', async () => {

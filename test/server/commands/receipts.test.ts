@@ -101,16 +101,18 @@ describe('receipts of a command', () => {
     assert.deepEqual(await storedCommand(plane, id), before);
   });
 
-  it('a second result for a finished command is refused and the first stays', async () => {
-    const { delivered, id } = await deliver(machine, run);
+  it('S-210 a second result for a finished command is refused and the first stays', async () => {
+    const { delivered, called, id } = await deliver(machine, run);
     const { accepted, started, ended, bytes } = chain(delivered);
     await send(id, [accepted, started, ended], bytes);
+    const before = [await storedCommand(plane, id), await exportReceipts(plane.context.store.read, id)];
     const other = encode({ success: false, code: 'WORKSPACE_DENIED' });
     const second = machine.ending(delivered, started.digest, 'failed', other);
     await assert.rejects(send(id, [second], other), refusedWith('RECEIPT_OUT_OF_ORDER'));
     const behind = machine.ending(delivered, ended.digest, 'failed', other);
     await assert.rejects(send(id, [behind], other), refusedWith('RESULT_DUPLICATE'));
-    assert.equal((await storedCommand(plane, id)).outcome, 'succeeded');
+    assert.deepEqual([await storedCommand(plane, id), await exportReceipts(plane.context.store.read, id)], before);
+    assert.deepEqual((await called).end?.result, mkdir);
   });
 
   it('a receipt out of order, twice in a chain, or with a broken link is refused and moves nothing', async () => {
@@ -128,6 +130,50 @@ describe('receipts of a command', () => {
     const early = encode({ success: true, path: 'd' });
     const success = machine.ending(delivered, delivered.leasedDigest, 'succeeded', early);
     await assert.rejects(send(id, [success], early), refusedWith('RECEIPT_OUT_OF_ORDER'));
+  });
+
+  it('S-209 a receipt out of order, a second time, for a command that nobody was given, or of another connection is refused and moves nothing', async () => {
+    const { delivered, id } = await deliver(machine, run);
+    const { accepted, started, ended, bytes } = chain(delivered);
+    await assert.rejects(send(id, [started, accepted]), refusedWith('RECEIPT_OUT_OF_ORDER'));
+    await assert.rejects(send(id, [ended], bytes), refusedWith('RECEIPT_OUT_OF_ORDER'));
+    const older = { epoch: delivered.envelope.epoch - 1 };
+    const other = machine.receipt('machine.accepted', delivered, delivered.leasedDigest, older);
+    await assert.rejects(send(id, [other]), refusedWith('RECEIPT_FOREIGN'));
+    const queued = await run.start('file.mkdir', { path: 'q' });
+    const early = machine.receipt('machine.accepted', delivered, delivered.leasedDigest, { command: queued });
+    await assert.rejects(send(queued, [early]), refusedWith('RECEIPT_FOREIGN'));
+    const states = async () => [(await storedCommand(plane, id)).state, (await storedCommand(plane, queued)).state];
+    assert.deepEqual(await states(), ['leased', 'queued']);
+    await send(id, [accepted]);
+    const again = machine.receipt('machine.accepted', delivered, accepted.digest);
+    await assert.rejects(send(id, [again]), refusedWith('RECEIPT_OUT_OF_ORDER'));
+    assert.deepEqual(await states(), ['accepted', 'queued']);
+  });
+
+  it('S-216 a new connection of the same machine cannot answer what an older one accepted: without its chain it is refused, and the outcome is unknown', async () => {
+    const { delivered, called, id } = await deliver(machine, run);
+    const { accepted } = chain(delivered);
+    await send(id, [accepted]);
+    await reconnect();
+    assert.equal((await called).end?.outcome, 'unknown');
+    const bytes = encode(mkdir);
+    for (const epoch of [machine.epoch, delivered.envelope.epoch]) {
+      const first = machine.receipt('machine.accepted', delivered, delivered.leasedDigest, { epoch });
+      const started = machine.receipt('machine.started', delivered, first.digest, { epoch });
+      const ended = machine.receipt('machine.result', delivered, started.digest, {
+        epoch,
+        ...machine.ledger,
+        outcome: 'succeeded',
+        resultDigest: sha256(bytes),
+      });
+      for (const late of [false, true]) {
+        await assert.rejects(send(id, [first, started, ended], bytes, late));
+        await assert.rejects(send(id, [ended], bytes, late));
+      }
+    }
+    const { state, outcome } = await storedCommand(plane, id);
+    assert.deepEqual([state, outcome], ['unknown', 'unknown']);
   });
 
   it('a receipt that the paired key did not sign, or for another result, is refused', async () => {

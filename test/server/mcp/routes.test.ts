@@ -229,7 +229,7 @@ describe('model clients', () => {
     assert.equal(machine.delivered.length, 0);
   });
 
-  it('a failure, a refusal of either side and an unknown outcome are told apart', async () => {
+  it('R39 a failure, a refusal of either side and an unknown outcome are told apart', async () => {
     const answers: Play[] = [
       { outcome: 'failed', result: { success: false, code: 'WORKSPACE_DENIED' } },
       { refused: 'LOCAL_POLICY_DENIED' },
