@@ -102,6 +102,11 @@ export class FakeControlPlane {
     return this.pairing.descriptor;
   }
 
+  /** Whether a connection stands, proved or not. */
+  get hasSocket(): boolean {
+    return this.#live !== undefined;
+  }
+
   get isConnected(): boolean {
     return this.#live !== undefined && this.epoch > 0;
   }

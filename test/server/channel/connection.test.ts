@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { WebSocket } from 'ws';
 import { encode } from '../../../helpers/protocol/codec.ts';
 import { createApp } from '../../../server/app.ts';
 import { startWork } from '../../../server/commands/start-work.ts';
 import { findExecutor } from '../../../server/executors/store.ts';
+import { CHANNEL_PATH, SUBPROTOCOL } from '../../../server/protocol.ts';
 import { createWake } from '../../../server/wake.ts';
 import { freshState } from '../../fakes/fake-executor.ts';
 import { startControlPlane, until } from '../control-plane.ts';
@@ -54,6 +57,30 @@ describe('frames of a machine', () => {
     await machine.open();
     machine.frame(Buffer.alloc(786_433));
     assert.equal(await machine.closed, 1009);
+  });
+
+  it('R9 a message that announces more than the limit ends the connection from its header alone, before any of it came', async () => {
+    const { hostname, port } = new URL(plane.origin);
+    const before = process.memoryUsage();
+    for (let turn = 0; turn < 20; turn += 1) {
+      const socket = connect({ host: hostname, port: Number(port) });
+      socket.write(
+        `GET ${CHANNEL_PATH} HTTP/1.1\r\nHost: ${hostname}:${port}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+          `Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${randomBytes(16).toString('base64')}\r\n` +
+          `Sec-WebSocket-Protocol: ${SUBPROTOCOL}\r\n\r\n`,
+      );
+      await once(socket, 'data');
+      // RFC 6455, section 5.2: a last binary frame, masked, of 1 GiB by its 64-bit length. Nothing follows.
+      socket.write(Buffer.from('82ff000000004000000000000000', 'hex'));
+      const [close] = (await once(socket, 'data')) as [Buffer];
+      assert.deepEqual([close.readUInt8(0), close.readUInt16BE(2)], [0x88, 1009]);
+      socket.destroy();
+    }
+    const after = process.memoryUsage();
+    assert.ok(
+      after.arrayBuffers - before.arrayBuffers < 8_388_608,
+      `${after.arrayBuffers - before.arrayBuffers} bytes`,
+    );
   });
 
   it('two questions of one lane at once, or a repeated sequence, end the connection', async () => {
