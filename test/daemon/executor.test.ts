@@ -144,6 +144,32 @@ describe('a real executor', function () {
     assert.equal((read.result as { content?: string }).content, 'line\n');
   });
 
+  it('N-119 answers the refusal of its result once by a record of it, over restarts too, and is done then', async () => {
+    const frame = plane.frame({ operation: 'file.list', run: anotherRun() });
+    const lastType = () => plane.told.at(-1)?.frame.receipts.at(-1)?.type;
+    plane.lie = (type, fields) => {
+      if (type !== 'control.acknowledged' || lastType() !== 'machine.result') return fields;
+      // What the machine says next is lost, and its process after it.
+      plane.answering = false;
+      return { ...fields, verdict: 'refused' };
+    };
+    plane.deliver(frame);
+    const ofCommand = () => plane.told.filter(({ command }) => command === commandOf(frame));
+    await until('its result was refused', () => !plane.answering || undefined);
+    const ledger = path.join(executor.places.stateDir, 'daemon', 'ledger');
+    await until('the record of it', () => readFiles(ledger).includes('RESULT_REFUSED') || undefined);
+    for (let restart = 0; restart < 2; restart += 1) {
+      await executor.kill();
+      plane.beHonest();
+      await executor.start();
+      await online(plane, executor);
+      await until('the record arrives', () => ofCommand().at(-1)?.ending === 'RESULT_REFUSED' || undefined);
+      assert.equal((await plane.call({ operation: 'file.list', run: anotherRun() })).ending, 'succeeded');
+    }
+    const records = ofCommand().filter(({ ending }) => ending === 'RESULT_REFUSED');
+    assert.equal(records.length, 1);
+  });
+
   it('R54 does not start a command whose cancel came first', async () => {
     const frame = plane.frame({ operation: 'file.write', arguments: { path: 'never.txt', content: 'x' } });
     const accepted = commandOf(frame);
@@ -257,6 +283,13 @@ describe('a real executor', function () {
 
 function commandOf(frame: ReturnType<FakeControlPlane['frame']>) {
   return commandIdSchema.parse((decode(frame.envelope.payload) as { command: string }).command);
+}
+
+function readFiles(folder: string): string {
+  return fs
+    .readdirSync(folder)
+    .map((name) => fs.readFileSync(path.join(folder, name), 'latin1'))
+    .join('');
 }
 
 function chownTree(folder: string, uid: number, gid: number): void {

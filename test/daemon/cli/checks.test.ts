@@ -5,8 +5,11 @@ import path from 'node:path';
 
 import { placesIn } from '../../../daemon/cli/places.ts';
 import { writeSetUp } from '../../../daemon/cli/set-up.ts';
+import type { ReceiptExport } from '../../../helpers/protocol/receipt-chain.ts';
 import { CommandLine } from '../../fixtures/command-line.ts';
 import { makeChain, makeSide } from '../../fixtures/receipt-chain.ts';
+import { startControlPlane } from '../../server/control-plane.ts';
+import { openRunOn } from '../../server/work-run.ts';
 
 type Finding = { readonly check: string; readonly result: string; readonly said: string; readonly remedy: string };
 
@@ -60,6 +63,53 @@ describe('what an owner can check', function () {
       assert.equal(removed.code, 1);
       assert.match(removed.error, /entry 3 \(machine\.started\)/);
       assert.equal((JSON.parse(removed.out) as { ok: boolean }).ok, false);
+    });
+
+    it('N-513 a command’s chain is signed on both sides, exported from the page, and verified by one command that names what was altered, removed, reordered or invented', async () => {
+      const plane = await startControlPlane();
+      try {
+        const paired = await plane.pair();
+        const { run } = await openRunOn(plane, paired);
+        assert.equal((await run.call('file.mkdir', { path: 'd' })).end?.outcome, 'succeeded');
+        const { id } = await plane.context.store.read.selectFrom('commands').select('id').executeTakeFirstOrThrow();
+        const { status, body } = await plane.page('GET', `/api/page/commands/${id}/receipts`);
+        assert.equal(status, 200);
+        const chain = body as ReceiptExport;
+        await plane.halt();
+        const file = path.join(folder, 'receipts.json');
+        const keys = ['--machine-key', hex(paired.key.publicKey), '--control-key', hex(plane.key.publicKey)];
+        const verify = (statements: ReceiptExport['statements']) => {
+          fs.writeFileSync(file, JSON.stringify({ ...chain, statements }));
+          return cli.run(['receipts', 'verify', file, ...keys]);
+        };
+        const whole = await verify(chain.statements);
+        assert.equal(whole.code, 0, whole.error);
+        assert.match(whole.out, /verified: 6 entries .* ended as succeeded, countersigned/);
+        const { statements } = chain;
+        assert.deepEqual(
+          statements.map(({ type }) => type.split('.')[0]),
+          ['control', 'control', 'machine', 'machine', 'machine', 'control'],
+        );
+        const [first, second, third, fourth, ...rest] = statements;
+        assert.ok(first && second && third && fourth);
+        const payload = Buffer.from(third.payload, 'base64');
+        payload.writeUInt8(payload.readUInt8(payload.length - 1) ^ 1, payload.length - 1);
+        const stranger = makeChain({ machine: makeSide(), control: makeSide() }).statements[2];
+        assert.ok(stranger);
+        const lies: Readonly<Record<string, ReceiptExport['statements']>> = {
+          altered: statements.with(2, { ...third, payload: payload.toString('base64') }),
+          removed: [first, second, fourth, ...rest],
+          reordered: [first, second, fourth, third, ...rest],
+          invented: [first, second, stranger, third, fourth, ...rest],
+        };
+        for (const [lie, told] of Object.entries(lies)) {
+          const { code, error } = await verify(told);
+          assert.equal(code, 1, lie);
+          assert.match(error, /entry 3 \(machine\./, lie);
+        }
+      } finally {
+        await plane.stop();
+      }
     });
 
     it('a key that is none is a mistake of the command line', async () => {

@@ -61,6 +61,10 @@ export class World {
     await pair(this.person, this.places, 'machine');
   }
 
+  get origin(): string {
+    return this.#server.origin;
+  }
+
   /** Pid of a running role of the machine. */
   pidOf(row: string): number {
     const pid = rowBelow(this.#supervisor?.pid ?? 0, row);
@@ -82,6 +86,11 @@ export class World {
     if (!this.#supervisor) return;
     await kill(this.#supervisor);
     await until('nothing answers', PATIENCE_MS, async () => !(await isDaemonUp(this.places.stateDir)));
+  }
+
+  /** Asks the whole machine to end, as a service manager does, and waits for it. */
+  async stopMachine(): Promise<void> {
+    if (this.#supervisor) await stopChild(this.#supervisor);
   }
 
   /** Starts the machine again where its tree ended by itself, as a service manager does. */

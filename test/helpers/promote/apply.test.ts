@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 
+import { ManifestError, parseManifest } from '../../../helpers/files/manifest.ts';
+import { canonicalBytes } from '../../../helpers/protocol/descriptor.ts';
 import { fgetxattr, fsetxattr } from '../../../helpers/runtime/native-files.ts';
 import { installRows } from '../../fakes/real-row.ts';
 import type { RealInstallation } from '../../fakes/real-row.ts';
@@ -89,41 +91,60 @@ describe('an approved draft is applied', function () {
     assert.deepEqual(new Set(contents.map(String)), new Set([String(old), 'bye']));
   });
 
-  const modes: readonly (readonly [string, number | undefined, number, 'promoted' | 'PROMOTION_MANIFEST_INVALID'])[] = [
-    ['a new file that its owner alone reads', undefined, 0o600, 'promoted'],
-    ['a new file that all read', undefined, 0o644, 'promoted'],
-    ['a new program', undefined, 0o755, 'promoted'],
-    ['a new file that its owner may not read', undefined, 0o044, 'PROMOTION_MANIFEST_INVALID'],
-    ['a new file that all may write', undefined, 0o666, 'PROMOTION_MANIFEST_INVALID'],
-    ['a file that all may write already', 0o666, 0o666, 'promoted'],
-    ['a file that becomes a program', 0o644, 0o755, 'promoted'],
-    ['a program that becomes a file', 0o755, 0o644, 'promoted'],
-    ['a file that opens to all who write', 0o644, 0o646, 'PROMOTION_MANIFEST_INVALID'],
-  ];
-  for (const [sentence, from, to, verdict] of modes) {
-    it(`mode of ${sentence}: ${verdict}`, async () => {
-      if (from !== undefined) scene.put('file', 'old', from);
-      scene.draftOf({ file: { file: 'new', mode: to } });
-      const reply = await scene.apply(installation);
-      assert.equal(reply.outcome === 'promoted' ? 'promoted' : reply.code, verdict);
-      const stands = verdict === 'promoted' ? to : from;
-      if (stands !== undefined) assert.equal(fs.statSync(scene.at('file')).mode & 0o7777, stands);
-      else assert.ok(!fs.existsSync(scene.at('file')));
+  describe('N-528 modes', () => {
+    const modes: readonly (readonly [string, number | undefined, number, 'promoted' | 'PROMOTION_MANIFEST_INVALID'])[] =
+      [
+        ['a new file that its owner alone reads', undefined, 0o600, 'promoted'],
+        ['a new file that all read', undefined, 0o644, 'promoted'],
+        ['a new program', undefined, 0o755, 'promoted'],
+        ['a new file that its owner may not read', undefined, 0o044, 'PROMOTION_MANIFEST_INVALID'],
+        ['a new file that all may write', undefined, 0o666, 'PROMOTION_MANIFEST_INVALID'],
+        ['a file that all may write already', 0o666, 0o666, 'promoted'],
+        ['a file that becomes a program', 0o644, 0o755, 'promoted'],
+        ['a program that becomes a file', 0o755, 0o644, 'promoted'],
+        ['a file that opens to all who write', 0o644, 0o646, 'PROMOTION_MANIFEST_INVALID'],
+      ];
+    for (const [sentence, from, to, verdict] of modes) {
+      it(`mode of ${sentence}: ${verdict}`, async () => {
+        if (from !== undefined) scene.put('file', 'old', from);
+        scene.draftOf({ file: { file: 'new', mode: to } });
+        const reply = await scene.apply(installation);
+        assert.equal(reply.outcome === 'promoted' ? 'promoted' : reply.code, verdict);
+        const stands = verdict === 'promoted' ? to : from;
+        if (stands !== undefined) assert.equal(fs.statSync(scene.at('file')).mode & 0o7777, stands);
+        else assert.ok(!fs.existsSync(scene.at('file')));
+      });
+    }
+
+    it('a set-id bit of the old file does not reach the new one', async () => {
+      scene.put('tool', 'old', 0o4755);
+      scene.draftOf({ tool: { file: 'new', mode: 0o755 } });
+      assert.equal((await scene.apply(installation)).outcome, 'promoted');
+      assert.equal(fs.statSync(scene.at('tool')).mode & 0o7777, 0o755);
     });
-  }
+
+    it('a manifest that names a set-id or sticky bit for a new file is none', () => {
+      const made = (mode: string): Buffer => {
+        const after = { bytes: 1, mode, sha256: '0'.repeat(64) };
+        const change = { path: 'tool', type: 'file', kind: 'created', before: null, after };
+        return canonicalBytes({
+          changes: [change],
+          rootIdentity: '0'.repeat(64),
+          run: `run_${'1'.repeat(32)}`,
+          version: 1,
+        });
+      };
+      assert.equal(parseManifest(made('755')).changes.length, 1);
+      for (const mode of ['4755', '2755', '1755', '0755'])
+        assert.throws(() => parseManifest(made(mode)), ManifestError);
+    });
+  });
 
   it('a change of mode alone keeps the content of the host’s own file', async () => {
     scene.put('tool', '#!/bin/sh\n');
     scene.draftOf({ tool: { mode: 0o755 } });
     assert.equal((await scene.apply(installation)).outcome, 'promoted');
     assert.equal(fs.readFileSync(scene.at('tool'), 'utf8'), '#!/bin/sh\n');
-    assert.equal(fs.statSync(scene.at('tool')).mode & 0o7777, 0o755);
-  });
-
-  it('a set-id bit of the old file does not reach the new one', async () => {
-    scene.put('tool', 'old', 0o4755);
-    scene.draftOf({ tool: { file: 'new', mode: 0o755 } });
-    assert.equal((await scene.apply(installation)).outcome, 'promoted');
     assert.equal(fs.statSync(scene.at('tool')).mode & 0o7777, 0o755);
   });
 

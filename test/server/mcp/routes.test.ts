@@ -218,6 +218,17 @@ describe('model clients', () => {
     assert.match(smuggled.text, /ARGUMENTS_INVALID/);
   });
 
+  it('ten failures of one operation disable nothing: the eleventh call works', async () => {
+    await online();
+    const connected = await connect();
+    const before = await names(connected);
+    for (let turn = 0; turn < 10; turn += 1)
+      assert.ok((await text(connected, 'file_read', { path: 'absent.txt' })).isError);
+    const eleventh = await text(connected, 'file_read', { path: 'notes.txt' });
+    assert.ok(!eleventh.isError && eleventh.text.includes('"content":"hello"'));
+    assert.deepEqual(await names(connected), before);
+  });
+
   it('N-030 promotion has no schema that a model can reach, and is refused when it is called all the same', async () => {
     const machine = await online();
     const connected = await connect();
