@@ -12,6 +12,12 @@ import { isLoopback } from '../protocol/origin.ts';
 import type { Origin } from '../protocol/origin.ts';
 import { LinkRefused, linkRefusedBecause } from './refused.ts';
 
+/**
+ * THREAT: whoever recorded the traffic gets the key of the certificate later. With a key exchange under that key (RSA, which Node
+ * still offers in TLS 1.2) it opens everything recorded, so none is offered (test/helpers/link/session-keys.test.ts).
+ */
+const EPHEMERAL_ONLY = `${tls.DEFAULT_CIPHERS}:!kRSA`;
+
 /** Longest time in ms from the resolver's question to a checked connection. */
 export const CONNECT_MS = 10_000;
 
@@ -45,7 +51,11 @@ function secureContextOf(authorities: string | undefined): tls.SecureContext {
   try {
     // Node takes an empty `ca` for none and falls back to its own list with what the environment adds.
     if (authorities?.includes('BEGIN CERTIFICATE') === false) throw new SyntaxError('no certificate in the file');
-    return tls.createSecureContext({ ca: authorities ?? [...tls.rootCertificates], minVersion: 'TLSv1.2' });
+    return tls.createSecureContext({
+      ca: authorities ?? [...tls.rootCertificates],
+      minVersion: 'TLSv1.2',
+      ciphers: EPHEMERAL_ONLY,
+    });
   } catch (cause) {
     throw new LinkRefused('TLS_UNTRUSTED', 'the file of trusted authorities holds no certificate as PEM', { cause });
   }

@@ -13,8 +13,8 @@ export interface TestCertificate {
 export interface TestAuthority {
   /** PEM of the authority itself. */
   readonly authority: string;
-  /** A certificate for names like `DNS:localhost,IP:127.0.0.1`, valid from and to days from now. */
-  issue(names: string, fromDays?: number, toDays?: number): TestCertificate;
+  /** A certificate for names like `DNS:localhost,IP:127.0.0.1`, valid from and to days from now, over a key of P-256 or of RSA. */
+  issue(names: string, fromDays?: number, toDays?: number, kind?: 'ec' | 'rsa'): TestCertificate;
   /** A certificate that nobody else signed. */
   issueSelfSigned(names: string): TestCertificate;
 }
@@ -51,7 +51,7 @@ export function makeTestAuthority(): TestAuthority | undefined {
   let serial = 0;
   return {
     authority: read('ca.pem'),
-    issue: (names, fromDays = -1, toDays = 10) => {
+    issue: (names, fromDays = -1, toDays = 10, kind = 'ec') => {
       serial += 1;
       const name = `leaf-${serial}`;
       fs.writeFileSync(path.join(folder, `${name}.ext`), `subjectAltName=${names}\n`);
@@ -60,7 +60,8 @@ export function makeTestAuthority(): TestAuthority | undefined {
         `[ca]\ndefault_ca=own\n[own]\ndatabase=index\nserial=${name}.serial\nnew_certs_dir=.\ndefault_md=sha256\npolicy=any\nunique_subject=no\n[any]\ncommonName=supplied\n`,
       );
       fs.writeFileSync(path.join(folder, `${name}.serial`), `${String(serial).padStart(4, '0')}\n`);
-      openssl('req', '-new', ...curve, '-keyout', `${name}.key`, '-out', `${name}.csr`, '-subj', `/CN=${name}`);
+      const made = kind === 'ec' ? curve : ['-newkey', 'rsa:2048', '-nodes'];
+      openssl('req', '-new', ...made, '-keyout', `${name}.key`, '-out', `${name}.csr`, '-subj', `/CN=${name}`);
       const signing = ['-cert', 'ca.pem', '-keyfile', 'ca.key', '-extfile', `${name}.ext`];
       const files = ['-config', `${name}.conf`, '-in', `${name}.csr`, '-out', `${name}.pem`];
       openssl(
