@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { ControlClock, GAP_LIMIT_MS } from '../../daemon/clock.ts';
+import { defaultPolicy } from '../../daemon/config.ts';
+import { checkStart } from '../../daemon/gate.ts';
 
 const START = 1_800_000_000_000;
 
@@ -52,6 +54,44 @@ describe('control clock', () => {
     const before = clock.now();
     clock.anchor(START - 60_000);
     assert.equal(clock.now(), before);
+  });
+
+  it('S-205 opens no window for a command that is over: not by a wall clock set back a day or forward a year, nor by a week asleep, nor by a restart', () => {
+    const day = 86_400_000;
+    const policy = defaultPolicy();
+    const confirmed = { revision: 1, policy, policyDigest: new Uint8Array(32) };
+    const verdict = (clock: ControlClock, expiresAt: number) =>
+      checkStart(
+        // Of the facts of a command these three are asked at its start.
+        { operation: 'file.read', epoch: 1, expiresAt } as Parameters<typeof checkStart>[0],
+        { policy, confirmed, epoch: 1, now: clock.now(), anchored: clock.isAnchored },
+      );
+    const movements: Record<string, { readonly wall?: number; readonly boot?: number }> = {
+      'no movement': {},
+      'a day back': { wall: -day },
+      'a year forward': { wall: 365 * day },
+      'a week asleep': { boot: 7 * day, wall: 7 * day },
+      'a week asleep under a clock that stood still': { boot: 7 * day },
+    };
+    for (const [what, { wall = 0, boot = 0 }] of Object.entries(movements)) {
+      const { at, sources } = clocks();
+      const clock = new ControlClock(sources, START);
+      clock.anchor(START);
+      at.wall += wall;
+      at.boot += boot;
+      const isAwake = boot === 0;
+      assert.equal(verdict(clock, START - 1000), isAwake ? 'COMMAND_EXPIRED' : 'CONTROL_SILENT', what);
+      assert.equal(verdict(clock, START + 1000), isAwake ? undefined : 'CONTROL_SILENT', what);
+      // What is due in an hour is no earlier due: the gate compares it with this time.
+      assert.ok(!isAwake || clock.now() < START + 3_600_000, what);
+      // A new session that states an earlier time gives none back.
+      clock.anchor(START - day);
+      assert.equal(verdict(clock, START - 1000), 'COMMAND_EXPIRED', what);
+      const restarted = new ControlClock(sources, START);
+      assert.equal(verdict(restarted, START - 1000), 'CONTROL_SILENT', what);
+      restarted.anchor(START - day);
+      assert.ok(restarted.now() >= START, what);
+    }
   });
 
   it('loses its anchor when the machine slept longer than the limit, and not before', () => {

@@ -1,5 +1,13 @@
 import assert from 'node:assert/strict';
-import { defaultPolicy, parsePolicy, permits, policyDigest, PolicyInvalid, widens } from '../../daemon/config.ts';
+import {
+  defaultPolicy,
+  parsePolicy,
+  permits,
+  permittedOperations,
+  policyDigest,
+  PolicyInvalid,
+  widens,
+} from '../../daemon/config.ts';
 import type { Policy } from '../../daemon/config.ts';
 import { operations } from '../../helpers/protocol/operations.ts';
 
@@ -40,6 +48,16 @@ describe("the owner's policy", () => {
       );
     });
   }
+
+  it('R31 lets deny beat allow; an empty allow permits nothing, and an empty deny takes nothing away', () => {
+    const deciding = (allow: string[], deny: string[]) =>
+      permittedOperations(parsePolicy(text({ ...base, operations: { allow, deny, why: '' } })));
+    assert.deepEqual(deciding(['file.read', 'file.list'], ['file.read']), ['file.list']);
+    assert.deepEqual(deciding(['file.read'], ['file.read']), []);
+    assert.deepEqual(deciding([], []), []);
+    assert.deepEqual(deciding([], ['file.read']), []);
+    assert.deepEqual(deciding(['file.read'], []), ['file.read']);
+  });
 
   it('has one digest for one decision, whatever the reasons and the order', () => {
     const reordered = {

@@ -11,7 +11,7 @@ import { PROCESSES, World } from './world.ts';
 /** How long a round waits for an ending that only the command's own lifetime may bring, in ms. */
 const PATIENCE_MS = 4000;
 
-describe('N-117 a kill of each process at each step of a receipt', function () {
+describe('N-117 S-212 R61 R94 a kill of each process at each step of a receipt', function () {
   this.timeout(120_000);
   let world: World | undefined;
   /** Commands that end by their lifetime alone; later kills may not change what becomes of them. */

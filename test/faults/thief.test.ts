@@ -9,7 +9,7 @@ import { PASSWORD, World } from './world.ts';
 
 const STEP_MS = 30_000;
 
-describe('whoever has a copy of the control plane’s database', function () {
+describe('R11 whoever has a copy of the control plane’s database', function () {
   this.timeout(120_000);
   let world: World | undefined;
 

@@ -43,6 +43,44 @@ describe('messages between processes', () => {
     });
   }
 
+  it('S-008 an unknown kind or field, a key of every object and a key twice are refused, outside and inside the body', () => {
+    const text = (value: string): Buffer => Buffer.concat([Buffer.from([0xa0 | value.length]), Buffer.from(value)]);
+    const map = (entries: readonly (readonly [string, Buffer])[]): Buffer =>
+      Buffer.concat([Buffer.from([0x80 | entries.length]), ...entries.flatMap(([name, value]) => [text(name), value])]);
+    const message = (body: Buffer, ...more: readonly (readonly [string, Buffer])[]): Buffer => {
+      const { body: _, ...fields } = whole;
+      const own = Object.entries(fields).map(([name, value]) => [name, encode(value)] as const);
+      return map([...own, ['body', body], ...more]);
+    };
+    const empty = map([]);
+    assert.equal(decodeMessage(message(empty)).kind, 'request');
+    const polluting = map([['polluted', encode(1)]]);
+    const twice = map([
+      ['a', encode(1)],
+      ['a', encode(2)],
+    ]);
+    const refusals = [
+      encode({ ...whole, kind: 'command' }),
+      message(empty, ['uid', encode(0)]),
+      message(empty, ['kind', encode('reply')]),
+      message(twice),
+      message(map([['deep', twice]])),
+      ...['__proto__', 'constructor', 'prototype'].flatMap((name) => [
+        message(empty, [name, polluting]),
+        message(map([[name, polluting]])),
+        message(map([['deep', map([[name, polluting]])]])),
+      ]),
+    ];
+    for (const bytes of refusals) {
+      assert.throws(
+        () => decodeMessage(bytes),
+        (error) => error instanceof CodecError || error instanceof z.ZodError,
+        bytes.toString('latin1'),
+      );
+    }
+    assert.equal('polluted' in {}, false);
+  });
+
   it('any bytes are one message or one of two errors', () => {
     const shaped = fc
       .record(

@@ -70,6 +70,19 @@ describe('frames', () => {
     });
   }
 
+  it('S-006 a header of one GiB is refused before memory is taken for it, a thousand times over', () => {
+    const header = Buffer.from([0x40, 0, 0, 0]);
+    const held = (): number => process.memoryUsage().arrayBuffers + process.memoryUsage().heapTotal;
+    const before = held();
+    const readers = Array.from({ length: 1000 }, () => {
+      const reader = new FrameReader();
+      assert.throws(() => reader.push(header), FrameError);
+      return reader;
+    });
+    assert.ok(readers.every(({ heldBytes }) => heldBytes <= header.length));
+    assert.ok(held() - before < FRAME_LIMIT_BYTES * 16, `${held() - before} bytes for ${readers.length} readers`);
+  });
+
   it('a frame at the limit passes and one beyond is never written', () => {
     const [largest] = new FrameReader().push(encodeFrame(Buffer.alloc(FRAME_LIMIT_BYTES, 1)));
     assert.equal(largest?.length, FRAME_LIMIT_BYTES);

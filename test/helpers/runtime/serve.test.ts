@@ -111,7 +111,6 @@ describe('serving a role', () => {
 
   const violations: Readonly<Record<string, () => void>> = {
     'a request in a phase that does not permit it': () => send(request(1, 'counter.add', { by: 1 })),
-    'S-005 a request that is permitted once, sent a second time,': () => send(OPEN, request(2, 'counter.open', {})),
     'an unknown request': () => send(request(1, 'counter.erase', {})),
     'a request named like a property of every object': () => send(request(1, 'counter.constructor', {})),
     'a body of another shape': () => send(OPEN, request(2, 'counter.add', { by: 0 })),
@@ -130,6 +129,14 @@ describe('serving a role', () => {
       assert.deepEqual(await started.exited, VIOLATION);
     });
   }
+
+  it('S-005 a request that is permitted once, sent a second time, ends the role as a protocol violation', async () => {
+    send(OPEN);
+    assert.deepEqual(await answered(1), [{ kind: 'reply', id: 1, body: {} }]);
+    send(request(2, 'counter.open', {}));
+    assert.deepEqual(await started.exited, VIOLATION);
+    assert.equal(answers.length, 1);
+  });
 
   it('a handler that breaks ends the role, and not as a violation', async () => {
     send(request(1, 'counter.break', {}));

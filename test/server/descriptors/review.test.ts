@@ -155,6 +155,23 @@ describe('descriptor review', () => {
     assert.equal(await available('file.read'), 'available');
   });
 
+  it('S-225 a lower revision and other content under a known one are refused; a newer one waits, and what it adds is denied until it is confirmed and granted', async () => {
+    await submit(plane, executor, machine, machineDescriptor({ revision: 3, operations: without('file.write') }));
+    await confirmQuickly(plane, executor);
+    await proveOnline(plane, executor);
+    const before = await matrix();
+    assert.notEqual(await available('file.write'), 'available');
+    const lower = submit(plane, executor, machine, machineDescriptor({ revision: 2 }));
+    await assert.rejects(lower, { code: 'DESCRIPTOR_ROLLBACK' });
+    const other = submit(plane, executor, machine, machineDescriptor({ revision: 3 }));
+    await assert.rejects(other, { code: 'REVISION_CONFLICT' });
+    assert.equal(await submit(plane, executor, machine, machineDescriptor({ revision: 4 })), 'pending');
+    assert.deepEqual(await matrix(), before, 'nothing became available by arriving');
+    assert.equal((await confirmWaiting(plane.owner, executor)).status, 200);
+    await proveOnline(plane, executor);
+    assert.equal(await available('file.write'), 'operation_ungranted');
+  });
+
   it('N-088 what the machine no longer permits is refused at once under the older descriptor', async () => {
     await submit(plane, executor, machine, machineDescriptor({ revision: 2, operations: without('file.write') }));
     assert.equal(await available('file.write'), 'local_policy_denied');
