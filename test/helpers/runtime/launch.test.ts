@@ -146,6 +146,8 @@ describe('launch', () => {
     started.end('SIGKILL');
     for (const call of [
       'ptrace 0 0 0 0',
+      'process_vm_readv 1 0 0 0 0 0',
+      'pidfd_getfd 0 0 0',
       'bpf 0 0 0',
       'mount 0 0 0 0 0',
       'io_uring_enter 0 0 0 0 0',
