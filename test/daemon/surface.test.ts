@@ -1,6 +1,6 @@
 /*
- * The whole surface of a machine, seen from the wire and from the kernel: what a frame can reach on a real executor and on a real
- * control plane, how large an answer can become, and that nothing listens in any state.
+ * The whole surface of a machine, seen from the wire: what a frame can reach on a real executor and on a real control plane, and
+ * how large an answer can become.
  */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -13,14 +13,16 @@ import { runIdSchema } from '../../helpers/protocol/ids.ts';
 import { findOperation, operations, unimplementedOperations } from '../../helpers/protocol/operations.ts';
 import type { OperationKey } from '../../helpers/protocol/operations.ts';
 import { registry } from '../../helpers/protocol/registry.ts';
+import { checkSettings } from '../../server/config.ts';
 import { submitDescriptor } from '../../server/descriptors/submit.ts';
 import { grantOperation } from '../../server/grants/access.ts';
 import { bindForPerson, resolveBundle } from '../../server/runs/bind.ts';
-import { FakeControlPlane } from '../fakes/fake-control-plane.ts';
+import type { FakeControlPlane } from '../fakes/fake-control-plane.ts';
+import { freshState } from '../fakes/fake-executor.ts';
 import { machineDescriptor } from '../fakes/fake-machine.ts';
-import { descriptorsOf, inodeIn, socketsSeenBy } from '../../helpers/runtime/kernel-view.ts';
-import { childrenOf, isDead } from '../faults/processes.ts';
-import { pairedExecutor, RealExecutor } from '../fixtures/executor.ts';
+import { childrenOf } from '../faults/processes.ts';
+import { pairedExecutor } from '../fixtures/executor.ts';
+import type { RealExecutor } from '../fixtures/executor.ts';
 import { until } from '../fixtures/until.ts';
 import { signDescriptor, startControlPlane } from '../server/control-plane.ts';
 import type { ControlPlane, PairedMachine } from '../server/control-plane.ts';
@@ -58,6 +60,7 @@ describe('the surface of a machine', function () {
   let end: () => Promise<void>;
   let server: ControlPlane;
   let paired: PairedMachine;
+  const state = freshState();
 
   before(async () => {
     ({ plane, executor, end } = await pairedExecutor());
@@ -104,7 +107,7 @@ describe('the surface of a machine', function () {
       await executor.is('online');
     }
     const run = await bareRun(server);
-    const machine = server.machine(paired);
+    const machine = server.machine(paired, undefined, state);
     await machine.connect();
     const { handles } = await resolveBundle(server.work, run);
     const offered = operations.filter(({ caller }) => caller === 'agent').map(({ key }) => key);
@@ -222,6 +225,46 @@ describe('the surface of a machine', function () {
     assert.equal((await search()).ending, 'succeeded');
   });
 
+  it('N-020 no setting, variable or stored row adds an operation or gives one another name', async () => {
+    const { store } = server.context;
+    const machine = server.machine(paired, undefined, state);
+    await machine.connect();
+    const added = { operation: 'shell.run' };
+    await store.write(async (tx) => {
+      const { agent } = server;
+      const made = { agent, createdAt: 1, createdBy: server.by.person };
+      await tx
+        .insertInto('grants')
+        .values({ executor: paired.executor, ...made, ...added })
+        .execute();
+      await tx
+        .insertInto('toolGrants')
+        .values({ agent, grantedAt: 1, grantedBy: server.by.person, ...added })
+        .execute();
+      const { document } = await tx.selectFrom('descriptors').select('document').executeTakeFirstOrThrow();
+      const more = document.replace('"file.list"', '"file.list","shell.run"');
+      assert.notEqual(more, document);
+      await tx.updateTable('descriptors').set({ document: more }).execute();
+      await tx.updateTable('grants').set({ operation: 'file.peek' }).where('operation', '=', 'file.read').execute();
+    });
+    const { handles } = await resolveBundle(server.work, await bareRun(server));
+    const without = operations.filter(({ key, caller }) => caller === 'agent' && key !== 'file.read');
+    assert.deepEqual([...handles.keys()].toSorted(), without.map(({ key }) => key).toSorted());
+    machine.cut();
+    const settings = { listen: {}, publicOrigin: 'http://127.0.0.1:1', dataFolder: '/', operations: ['shell.run'] };
+    assert.throws(() => checkSettings(settings));
+    const policy = path.join(executor.places.configDir, 'policy.json');
+    const good = fs.readFileSync(policy);
+    const allow = { ...defaultPolicy(), operations: { allow: ['file.list', 'shell.run'], deny: [], why: '' } };
+    fs.writeFileSync(policy, JSON.stringify(allow));
+    await until('it is seen', async () => (await executor.status()).policy.state === 'invalid' || undefined);
+    assert.notEqual((await plane.call({ operation: 'shell.run', run: anotherRun() })).ending, 'succeeded');
+    fs.writeFileSync(policy, good);
+    await until('it is valid again', async () => (await executor.status()).policy.state !== 'invalid' || undefined);
+    const used = ['daemon', 'helpers', 'server', 'actors', 'machines'].flatMap((top) => [...variablesIn(top)]);
+    assert.deepEqual([...new Set(used.filter((name) => /operation|tool|debug/i.test(name)))], []);
+  });
+
   it('N-081 the descriptor holds facts of a closed shape and no host path', async () => {
     const text = JSON.stringify(plane.descriptor);
     assert.ok(plane.descriptor);
@@ -245,114 +288,12 @@ describe('the surface of a machine', function () {
   });
 });
 
-describe('the sockets of a machine', function () {
-  this.timeout(120_000);
-  const plane = new FakeControlPlane();
-  let executor: RealExecutor;
-
-  before(async () => {
-    executor = new RealExecutor(await plane.listen());
-    await executor.start();
-  });
-  after(async () => {
-    await executor.remove();
-    await plane.close();
-  });
-
-  const supervisor = (): number => {
-    const status = fs.readFileSync(`/proc/${executor.pidOf('daemon')}/status`, 'utf8');
-    return Number(/^PPid:\s+(\d+)$/m.exec(status)?.[1]);
-  };
-  const tree = (): number[] => [supervisor(), ...childrenOf(supervisor()).map(({ pid }) => pid)];
-
-  it('N-006 N-211 no process of it listens on a network in any state, and it has no port for operators', async () => {
-    const seen: string[] = [];
-    const look = async (state: string): Promise<void> => {
-      const pids = tree();
-      assert.ok(pids.length >= 5, `${state}: ${pids.length} processes`);
-      for (const pid of pids) assert.deepEqual(listening(pid), [], `${state}: process ${pid}`);
-      seen.push(state);
-    };
-    await look((await executor.status()).state);
-    const pairing = executor.pair();
-    await look('pairing');
-    await pairing;
-    await executor.is('online');
-    await until('a descriptor arrived', () => plane.descriptor);
-    await look('online, unreviewed');
-    plane.confirmDescriptor();
-    const running = plane.call({ operation: 'file.search', arguments: { query: 'x' } });
-    await look('online, at work');
-    await running;
-    for (const standing of ['paused', 'draining'] as const) {
-      plane.standing = standing;
-      plane.wake();
-      await until(standing, async () => (await executor.status()).standing === standing || undefined);
-      await look(standing);
-    }
-    plane.beHonest();
-    plane.lie = (type, fields) => (type === 'control.session' ? { ...fields, verdict: 'ledger-forked' } : fields);
-    plane.cut();
-    await executor.is('error');
-    await look('error');
-    plane.beHonest();
-    plane.answering = false;
-    await executor.kill();
-    await executor.start();
-    await executor.status();
-    await look('cut off');
-    plane.answering = true;
-    assert.equal(new Set(seen).size, seen.length);
-    assert.ok(listening(process.pid).length > 0, 'the control plane of this test listens, and is seen to');
-  });
-
-  it('N-054 stopping it is a complete and immediate disconnection: no socket, no process and nothing that reconnects is left', async () => {
-    await executor.kill();
-    const fresh = new FakeControlPlane();
-    const other = new RealExecutor(await fresh.listen());
-    try {
-      await other.start();
-      await other.pair();
-      await other.is('online');
-      const status = fs.readFileSync(`/proc/${other.pidOf('daemon')}/status`, 'utf8');
-      const top = Number(/^PPid:\s+(\d+)$/m.exec(status)?.[1]);
-      const pids = [top, ...childrenOf(top).map(({ pid }) => pid)];
-      assert.ok(pids.length >= 5);
-      await other.stop();
-      assert.deepEqual(
-        pids.filter((pid) => !isDead(pid)),
-        [],
-        'processes',
-      );
-      const left = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name) && names(name, other.base));
-      assert.deepEqual(left, [], 'nothing else was started for it');
-      await until('the connection is gone', () => !fresh.isConnected || undefined);
-      const questions = fresh.questions.length;
-      fresh.deliver(fresh.frame({ operation: 'file.list' }));
-      assert.deepEqual([fresh.told.length, fresh.questions.length], [0, questions]);
-    } finally {
-      await other.remove();
-      await fresh.close();
-    }
-  });
-});
-
-/** The sockets of a process at which somebody from a network could knock, as the kernel shows them. */
-function listening(pid: number): string[] {
-  const sockets = socketsSeenBy(pid);
-  return descriptorsOf(pid).flatMap(({ target }) => {
-    const socket = sockets.get(inodeIn(target));
-    const open = socket?.family === 'udp' || (socket?.family === 'tcp' && socket.isListening);
-    return open ? [JSON.stringify(socket)] : [];
-  });
-}
-
-/** Whether a process has this folder in its arguments. */
-function names(pid: string, folder: string): boolean {
-  try {
-    return fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(folder);
-  } catch {
-    // It ended while the list was read.
-    return false;
+/** Names of the environment that sources below a folder read. */
+function* variablesIn(top: string): Generator<string> {
+  const folder = path.resolve(import.meta.dirname, '..', '..', top);
+  for (const entry of fs.readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile() || !entry.name.endsWith('.ts')) continue;
+    const text = fs.readFileSync(path.join(entry.parentPath, entry.name), 'utf8');
+    for (const [, name] of text.matchAll(/\benv(?:ironment)?\['([A-Z_]+)'\]/g)) if (name !== undefined) yield name;
   }
 }
