@@ -19,12 +19,11 @@ export function restPss(world: World): number {
   return kib.reduce((sum, one) => sum + one, 0) / 1024;
 }
 
-/** After a start the engine still compiles and collects; rest begins when that is over, in ms. */
-const SETTLES_MS = 15_000;
+/** After a start the engine still compiles and collects; rest begins when that is over. */
+export const settled = (): Promise<void> => wait(20_000);
 
 /** Share of one core that all processes of the executor use at rest, in percent, over `seconds`. */
 export async function restCpu(world: World, seconds: number): Promise<number> {
-  await wait(SETTLES_MS);
   const before = ticks(world);
   await wait(seconds * 1000);
   return ((ticks(world) - before) / TICKS_PER_SECOND / seconds) * 100;

@@ -4,7 +4,7 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { restCpu, restPss, statusCold } from './at-rest.ts';
+import { restCpu, restPss, settled, statusCold } from './at-rest.ts';
 import { pickups, prepareCalls, revocations, roundtrips, sustained } from './calls.ts';
 import { draftFirstWriteRatio } from './drafts.ts';
 import { sustainedHundred } from './hundred.ts';
@@ -77,6 +77,7 @@ async function sshRow(world: World): Promise<void> {
 }
 
 async function restRows(world: World): Promise<void> {
+  if (!quick) await settled();
   tell('rest_pss_mib', measured('rest_pss_mib', restPss(world)));
   tell('rest_cpu_pct', measured('rest_cpu_pct', await restCpu(world, quick ? 5 : 20)));
   tell('status_cold_ms', measured('status_cold_ms', quantile(statusCold(world, quick ? 5 : 15), 0.5)));
@@ -85,7 +86,7 @@ async function restRows(world: World): Promise<void> {
 async function inWorld(): Promise<void> {
   const world = await makeWorld((root) => {
     prepareCalls(root);
-    for (let file = 0; file < 2000; file += 1)
+    for (let file = 0; file < 8000; file += 1)
       fs.writeFileSync(path.join(root, `filler-${file}.txt`), 'x'.repeat(20_000));
   });
   try {
