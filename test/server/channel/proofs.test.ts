@@ -46,7 +46,7 @@ describe('proofs of a machine', () => {
     assert.equal((await whole.prove()).verdict, 'online');
   });
 
-  it('S-221 after a second rotation the document of the first is refused, and both retired keys at once', async () => {
+  it('S-221 a key rotated by both keys takes over at once; after a second rotation the document of the first is refused, and both retired keys', async () => {
     const machine = plane.machine(paired);
     await machine.open();
     await machine.prove();

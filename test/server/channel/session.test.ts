@@ -362,37 +362,4 @@ describe('session of a machine', () => {
     await again.close();
     await until('offline after a goodbye', async () => (await standing()).state === 'offline');
   });
-
-  it('a key rotated by both keys takes over at once, under the same connection', async () => {
-    const machine = plane.machine(paired);
-    await machine.open();
-    await machine.prove();
-    const next = machineKey();
-    const fields = {
-      at: Date.now(),
-      executor: paired.executor,
-      oldPublicKey: paired.key.publicKey,
-      newPublicKey: next.publicKey,
-      rotation: 1,
-    };
-    const current = machine.sign('machine.rotation', fields);
-    const lying = { ...current, signature: randomBytes(64) };
-    await assert.rejects(machine.ask('rotation', { current, next: lying }), refusedWith('ROTATION_INVALID'));
-    const other = plane.machine({ ...paired, key: next }, undefined, {
-      ...machine.state,
-      guard: machine.state.guard - 1,
-    });
-    const signedByNext = other.sign('machine.rotation', fields);
-    assert.deepEqual(signedByNext.payload, current.payload);
-    const { publicKey } = await machine.ask('rotation', { current, next: signedByNext });
-    assert.deepEqual(Buffer.from(publicKey), next.publicKey);
-    await assert.rejects(machine.heartbeat(), refusedWith('PROOF_INVALID'));
-    const heartbeat = other.sign('machine.heartbeat', {
-      at: Date.now(),
-      executor: paired.executor,
-      epoch: machine.epoch,
-      ...machine.ledger,
-    });
-    assert.ok((await machine.ask('heartbeat', { heartbeat })).at > 0);
-  });
 });
