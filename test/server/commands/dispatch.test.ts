@@ -221,6 +221,18 @@ describe('bringing commands to a machine', () => {
     assert.deepEqual(await jobs(), []);
   });
 
+  it('what waits for a machine that is revoked ends at once, and whoever waits is told why', async () => {
+    const machine = plane.machine(paired, () => done);
+    await machine.connect();
+    const run = await openRun(plane);
+    const called = run.call('file.mkdir', { path: 'd' });
+    await until('the command to wait', async () => (await jobs()).length === 1);
+    await changeExecutor(plane.context, paired.executor, { type: 'executor.disconnect', by: 'administrator' });
+    const { end } = await called;
+    assert.deepEqual([end?.outcome, end?.gate, end?.code], ['refused', 'control-plane', 'EXECUTOR_REVOKED']);
+    assert.deepEqual(await jobs(), []);
+  });
+
   it('N-201 a paused executor stays online and is given nothing; it stays paused, draining or in error over a new connection', async () => {
     const { machine, run } = await openRunOn(plane, paired);
     const row = () => findExecutor(plane.context.store.read, paired.executor);
