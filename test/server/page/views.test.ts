@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 
 import type { Browser } from 'playwright-core';
 import { addresses } from '../../../server/page/router.tsx';
@@ -89,13 +90,15 @@ describe('every view of the page', function () {
     const window = await openSignedIn(browser, tour.world.origin, 390);
     const { page } = window;
     await show(window, `${tour.world.origin}/people`);
-    await page.getByLabel('Name of the new one').fill('Soundings');
+    // A name of its own each time: the world is the whole suite's, and one that is tried again has made a project already.
+    const name = `Soundings ${randomBytes(4).toString('hex')}`;
+    await page.getByLabel('Name of the new one').fill(name);
     await page.getByRole('button', { name: 'Make it' }).click();
-    await page.getByText('Soundings is made.').waitFor();
+    await page.getByText(`${name} is made.`).waitFor();
     await page.getByRole('button', { name: 'Memberships of Isla Grant' }).click();
-    await page.getByLabel('Project: Soundings').selectOption('admin');
+    await page.getByLabel(`Project: ${name}`).selectOption('admin');
     await page.getByText('The memberships of Isla Grant are changed.').waitFor();
-    assert.equal(await page.getByLabel('Project: Soundings').inputValue(), 'admin');
+    assert.equal(await page.getByLabel(`Project: ${name}`).inputValue(), 'admin');
     assert.deepEqual(await findBarriers(page), []);
     assert.deepEqual(window.faults, []);
     await window.close();
