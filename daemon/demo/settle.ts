@@ -54,7 +54,7 @@ export async function pair(
   };
 }
 
-/** Reviews what the machine states and confirms it with the password; resolves once the machine has heard of it. */
+/** Reviews what the machine states now and confirms it with the password; resolves once the machine has heard of it. */
 export async function confirmDescriptor(
   person: Person,
   places: Places,
@@ -66,7 +66,9 @@ export async function confirmDescriptor(
     const review = await person.get<{ pending: { revision: number; digest: string; differences: unknown[] } | null }>(
       path,
     );
-    return review.pending ?? undefined;
+    const { revision } = await askDaemon(places.stateDir, 'daemon.status', {});
+    // One that the machine has replaced by now is refused as soon as its successor arrives.
+    return review.pending?.revision === revision.stated ? review.pending : undefined;
   });
   await person.post(path, { revision: pending.revision, digest: pending.digest, answer: 'confirm', password });
   await until('the machine to hear of the confirmation', PERSON_MS, async () => {
