@@ -10,6 +10,7 @@
 import { closeSync, constants } from 'node:fs';
 
 import { runIdSchema } from '../protocol/ids.ts';
+import type { RunId } from '../protocol/ids.ts';
 import { toPathText } from '../protocol/path-text.ts';
 import { openat2, RESOLVE_STRICT, statx, type FileStatus } from '../runtime/native-files.ts';
 import { DraftDamaged, readIndex, type Base, type Entry, type IndexState, type PathKey } from './draft-index.ts';
@@ -47,7 +48,7 @@ export function contentName(content: number): Buffer {
 }
 
 /** Run whose index stands in a draft's folder; undefined when making the draft was never finished. Throws DraftDamaged. */
-export function runOfDraft(folder: number): string | undefined {
+export function runOfDraft(folder: number): RunId | undefined {
   const runs = [...entriesIn(folder)]
     .map(({ name }) => name.toString('latin1'))
     .filter((name) => name.endsWith(INDEX_SUFFIX))

@@ -57,7 +57,7 @@ export class DraftStore {
   readonly #drafts: number;
   readonly #rootIdentity: string;
   readonly #budget: DraftBudget;
-  readonly #slots = new Map<string, number>();
+  readonly #slots = new Map<RunId, number>();
   readonly #held = new Map<string, Held>();
   readonly #queues = new Map<string, Promise<unknown>>();
   #nextSlot = 1;
@@ -123,9 +123,7 @@ export class DraftStore {
 
   /** Drafts that are frozen, each with the promotion that it is frozen for; of a damaged one nobody can say. */
   frozen(): { readonly run: RunId; readonly promotion: PromotionId }[] {
-    return [...this.#slots.keys()].flatMap((key) => {
-      // the keys of the map have passed the schema of a run id when the folder was read
-      const run = key as RunId;
+    return [...this.#slots.keys()].flatMap((run) => {
       const promotion = this.#frozenFor(run);
       return promotion === null ? [] : [{ run, promotion }];
     });
@@ -133,8 +131,7 @@ export class DraftStore {
 
   /** Facts of every draft, oldest slot first; a damaged draft has counts of zero. */
   list(): DraftFacts[] {
-    // the keys of the map have passed the schema of a run id when the folder was read
-    const facts = [...this.#slots].map(([run, slot]) => this.#factsOf(run as RunId, slot));
+    const facts = [...this.#slots].map(([run, slot]) => this.#factsOf(run, slot));
     return facts.toSorted((one, two) => one.slot - two.slot);
   }
 
@@ -183,6 +180,8 @@ export class DraftStore {
         if (manifest.digest !== digest) {
           throw new DraftRefused('MANIFEST_STALE', 'the draft is not what was reviewed; review it again');
         }
+        if (draft.frozenFor !== null && draft.frozenFor !== promotion)
+          throw new DraftRefused('DRAFT_FROZEN', 'the draft is being promoted; wait until that has ended');
         await draft.setFrozen(promotion);
         return { slot: draft.slot, manifest: manifest.bytes };
       }),

@@ -21,8 +21,6 @@ import { RootGuard } from './root-guard.ts';
 
 /** Largest manifest that a reply to `workspace.freeze` carries; `promote` reads the draft itself in any case. */
 const MANIFEST_LIMIT_BYTES = 900_000;
-/** Most frozen drafts that one answer names; one promotion runs at a time, so there are as many as were cut short. */
-const FROZEN_TOLD = 1000;
 
 /** What the process is born with: open descriptors, and the executor's own folders as the supervisor names them. */
 export interface Held {
@@ -58,8 +56,7 @@ export function makeHandlers(services: Services): Handlers {
       running.cancel(call);
       return {};
     },
-    'workspace.drafts': () =>
-      refusing(async () => ({ drafts: store.list(), frozen: store.frozen().slice(0, FROZEN_TOLD) })),
+    'workspace.drafts': () => refusing(async () => ({ drafts: store.list(), frozen: store.frozen() })),
     'workspace.discard': ({ run }) => refusing(async () => ({ discarded: await store.discard(run) })),
     'workspace.freeze': ({ run, promotion, manifestDigest }) =>
       refusing(async () => {

@@ -41,7 +41,7 @@ export const workspaceRequests = {
     reply: z.strictObject({
       drafts: z.array(draftFactsSchema).max(10_000),
       /** Those that are frozen, each with the promotion that it is frozen for. */
-      frozen: z.array(z.strictObject({ run: runIdSchema, promotion: promotionIdSchema })).max(1000),
+      frozen: z.array(z.strictObject({ run: runIdSchema, promotion: promotionIdSchema })).max(10_000),
     }),
   },
   /** Removes a draft for good. */

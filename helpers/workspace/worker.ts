@@ -1,5 +1,5 @@
 /* The bundle that a thread of the pool starts: Piscina's own side of the thread, and the tasks that it looks up in this file. */
-// the package has no types for this file, and its side effect, listening for tasks, is all that is wanted of it
+// the package's exports hide this file (build/plugins.ts finds it), and its side effect, listening for tasks, is all that is wanted of it
 // @ts-expect-error
 // oxlint-disable-next-line import/no-unassigned-import
 import 'piscina/dist/worker.js';

@@ -80,6 +80,8 @@ describe('drafts', () => {
       assert.match(await bench.fails('WORKSPACE_DENIED', 'file.append', { path: 'b.txt', content: 'y' }), /promoted/);
       assert.equal(await bench.text('b.txt'), 'x');
       await assert.rejects(bench.handlers['workspace.discard']({ run }), { code: 'DRAFT_FROZEN' });
+      const again = bench.handlers['workspace.freeze']({ run, promotion: other, manifestDigest: manifestDigestNow });
+      await assert.rejects(again, { code: 'DRAFT_FROZEN' });
       assert.deepEqual((await bench.handlers['workspace.drafts']({})).frozen, [{ run, promotion }]);
       for (const promoted of [false, true]) {
         await bench.handlers['workspace.release']({ run, promotion: other, promoted });
