@@ -4,11 +4,9 @@
  */
 import { canonicalBytes } from '../helpers/protocol/descriptor.ts';
 import { sha256 } from '../helpers/protocol/signed.ts';
-import { findOperation, operations } from '../helpers/protocol/operations.ts';
-import { policySchema } from '../helpers/promote/protocol.ts';
-import type { Policy } from '../helpers/promote/protocol.ts';
-
-export type { Policy };
+import { operations } from '../helpers/protocol/operations.ts';
+import { permits, policySchema } from '../helpers/protocol/policy.ts';
+import type { Policy } from '../helpers/protocol/policy.ts';
 
 /** The policy of a new pairing: the workspace bundle and the owner-only operations, nothing else. */
 export function defaultPolicy(): Policy {
@@ -76,13 +74,6 @@ export function permittedOperations(policy: Policy): string[] {
   return operations.map(({ key }) => key as string).filter((key) => permits(policy, key));
 }
 
-/** Whether a policy permits an operation; deny beats allow, an unknown key is never permitted. */
-export function permits(policy: Policy, key: string): boolean {
-  return (
-    findOperation(key) !== undefined && policy.operations.allow.includes(key) && !policy.operations.deny.includes(key)
-  );
-}
-
 /** Whether `next` permits anything that `current` did not: such a change waits for a person on the control plane. */
 export function widens(current: Policy, next: Policy): boolean {
   return (
@@ -94,9 +85,4 @@ export function widens(current: Policy, next: Policy): boolean {
     next.limits.concurrentCommands > current.limits.concurrentCommands ||
     next.limits.runtimeMs > current.limits.runtimeMs
   );
-}
-
-/** Who must confirm a promotion where two have a say, the pin and the policy: a person at the machine if either says so. */
-export function stricter(...rules: readonly Policy['promotion']['confirm'][]): Policy['promotion']['confirm'] {
-  return rules.includes('machine') ? 'machine' : 'page';
 }

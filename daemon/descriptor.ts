@@ -12,7 +12,7 @@ import type { KeyStoreClient } from '../actors/key-store.ts';
 import type { ControlChannel } from '../actors/control-plane.ts';
 import type { ExecutorId } from '../helpers/protocol/ids.ts';
 import { permittedOperations, policyDigest } from './config.ts';
-import type { Policy } from './config.ts';
+import type { Policy } from '../helpers/protocol/policy.ts';
 import type { Standing } from './standing.ts';
 import type { StatedRevision } from './records.ts';
 import { VERSION } from './version.ts';

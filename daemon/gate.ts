@@ -4,7 +4,7 @@
  *
  * Order: signature, shape, then each bound field with its own code, then replay, then what the owner permits now.
  */
-import { findOperation, unimplementedOperations } from '../helpers/protocol/operations.ts';
+import { findOperation, isUnimplemented } from '../helpers/protocol/operations.ts';
 import type { FailureCode, Operation, OperationArguments } from '../helpers/protocol/operations.ts';
 import type { EnvelopeRefusal, MachineRefusal } from '../helpers/protocol/errors.ts';
 import { PROTOCOL_VERSION } from '../helpers/protocol/descriptor.ts';
@@ -17,8 +17,8 @@ import type { ExecutorId, RunId } from '../helpers/protocol/ids.ts';
 import type { CommandFrame } from '../server/protocol.ts';
 import type { CommandFacts } from './ledger/records.ts';
 import type { LedgerMemory } from './ledger/memory.ts';
-import { permits } from './config.ts';
-import type { Policy } from './config.ts';
+import { permits } from '../helpers/protocol/policy.ts';
+import type { Policy } from '../helpers/protocol/policy.ts';
 
 /** How far a fence may run ahead of the highest one seen: more is a mistake or an attack (S-206). */
 export const FENCE_JUMP_LIMIT = 1_048_576;
@@ -208,7 +208,7 @@ function checkReplay(facts: CommandFacts, memory: LedgerMemory): EnvelopeRefusal
 }
 
 function unknownOperation(key: string): EnvelopeRefusal {
-  return unimplementedOperations.some((name) => name === key) ? 'OPERATION_NOT_IMPLEMENTED' : 'OPERATION_UNKNOWN';
+  return isUnimplemented(key) ? 'OPERATION_NOT_IMPLEMENTED' : 'OPERATION_UNKNOWN';
 }
 
 function checkOwner(

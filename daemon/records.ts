@@ -18,7 +18,7 @@ import {
   timeSchema,
 } from '../helpers/protocol/ids.ts';
 import { claimSchema } from '../helpers/protocol/statements.ts';
-import { policySchema } from '../helpers/promote/protocol.ts';
+import { policySchema } from '../helpers/protocol/policy.ts';
 
 /** One revision that this machine stated. */
 const revisionSchema = z

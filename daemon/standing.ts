@@ -6,7 +6,7 @@ import { catalogueDigest } from '../helpers/protocol/descriptor.ts';
 import { admitKey } from '../helpers/protocol/signed.ts';
 import type { AdmittedKey } from '../helpers/protocol/signed.ts';
 import { parsePolicy } from './config.ts';
-import type { Policy } from './config.ts';
+import type { Policy } from '../helpers/protocol/policy.ts';
 import type { GateFacts } from './gate.ts';
 import type { DaemonRecords, PairedRecord, StatedRevision } from './records.ts';
 

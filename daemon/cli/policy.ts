@@ -3,9 +3,10 @@
  */
 import fs from 'node:fs';
 import path from 'node:path';
-import { operations, unimplementedOperations } from '../../helpers/protocol/operations.ts';
-import { permits, PolicyInvalid, policyDigest, widens } from '../config.ts';
-import type { Policy } from '../config.ts';
+import { findOperation, isUnimplemented, operations } from '../../helpers/protocol/operations.ts';
+import { PolicyInvalid, policyDigest, widens } from '../config.ts';
+import { permits } from '../../helpers/protocol/policy.ts';
+import type { Policy } from '../../helpers/protocol/policy.ts';
 import { CliFailure } from './failure.ts';
 import { askDaemon, isDaemonUp } from './owner-client.ts';
 import type { Places } from './places.ts';
@@ -62,8 +63,7 @@ export function changeOperations(
   verdict: 'allow' | 'deny',
   keys: readonly string[],
 ): void {
-  const known: ReadonlySet<string> = new Set([...operations.map(({ key }) => key), ...unimplementedOperations]);
-  const unknown = keys.filter((key) => !known.has(key));
+  const unknown = keys.filter((key) => !findOperation(key) && !isUnimplemented(key));
   if (unknown.length > 0) {
     throw new CliFailure(
       'usage',

@@ -2,8 +2,9 @@
  * Who confirms a promotion: the pin and policy.json both have a say, and `promote` takes the stricter. Here it is read for people.
  */
 import fs from 'node:fs';
-import { PolicyInvalid, stricter } from '../config.ts';
-import type { Policy } from '../config.ts';
+import { PolicyInvalid } from '../config.ts';
+import { stricter } from '../../helpers/protocol/policy.ts';
+import type { Policy } from '../../helpers/protocol/policy.ts';
 import type { Places } from './places.ts';
 import { policyFile, readPin, readPolicy } from './set-up.ts';
 

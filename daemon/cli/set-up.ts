@@ -7,7 +7,7 @@ import { OriginRefused, readOrigin } from '../../helpers/protocol/origin.ts';
 import { CONFIGURATION, parseConfiguration } from '../../helpers/runtime/configuration.ts';
 import type { Configuration } from '../../helpers/runtime/configuration.ts';
 import { defaultPolicy, parsePolicy } from '../config.ts';
-import type { Policy } from '../config.ts';
+import type { Policy } from '../../helpers/protocol/policy.ts';
 import type { PairingState } from '../protocol.ts';
 import { CliFailure } from './failure.ts';
 import { configurationReaders, makeFolder, OWNER_ONLY, writeOwnerFile } from './owner-files.ts';

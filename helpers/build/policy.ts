@@ -3,7 +3,7 @@
  */
 import * as z from 'zod';
 import { defaultPolicy } from '../../daemon/config.ts';
-import { policySchema } from '../promote/protocol.ts';
+import { policySchema } from '../protocol/policy.ts';
 import { operations } from '../protocol/operations.ts';
 
 /** Text of docs/policy.md. */

@@ -14,7 +14,9 @@ import type { Approval, Opened } from '../protocol/statements.ts';
 import { guardsOf } from '../protocol/guarded.ts';
 import type { Mark, Spent, Succession } from './mark.ts';
 import { CONFIRMATION_MS } from './protocol.ts';
-import type { OwnerConfirmation, OwnerPin, Policy, PromoteBody } from './protocol.ts';
+import type { OwnerConfirmation, OwnerPin, PromoteBody } from './protocol.ts';
+import { stricter } from '../protocol/policy.ts';
+import type { Policy } from '../protocol/policy.ts';
 import { fromPathText } from '../protocol/path-text.ts';
 import { Stopped } from './stop.ts';
 
@@ -127,8 +129,7 @@ export function neededConfirmation(
   confirmation: OwnerConfirmation | undefined,
 ): Spent | undefined {
   const guarded = guardedPaths(manifest);
-  const rules = [pin.promotion, policy.promotion.confirm];
-  if (!rules.includes('machine') && guarded.length === 0) return undefined;
+  if (stricter(pin.promotion, policy.promotion.confirm) === 'page' && guarded.length === 0) return undefined;
   const [first] = guarded;
   const named = first === undefined ? undefined : fromPathText(first);
   const fits =

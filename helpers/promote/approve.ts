@@ -18,7 +18,9 @@ import { UntrustedFile } from './own-folder.ts';
 import { readConfirmation, readPolicy } from './owner-folder.ts';
 import { planOf } from './plan.ts';
 import type { Planned } from './plan.ts';
-import type { OwnerConfirmation, OwnerPin, Policy, PromoteBody } from './protocol.ts';
+import type { OwnerConfirmation, OwnerPin, PromoteBody } from './protocol.ts';
+import { permits } from '../protocol/policy.ts';
+import type { Policy } from '../protocol/policy.ts';
 import { checkOpenRoot } from './root-check.ts';
 import { Stopped } from './stop.ts';
 import { STAGE_PREFIX } from './tree.ts';
@@ -88,8 +90,7 @@ export function approve(given: Given, bootId: string, body: PromoteBody<'promote
 function permittingPolicy(configuration: number): Policy {
   try {
     const policy = readPolicy(configuration);
-    const { allow = [], deny = [] } = policy?.operations ?? {};
-    if (policy !== undefined && allow.includes(OPERATION) && !deny.includes(OPERATION)) return policy;
+    if (policy !== undefined && permits(policy, OPERATION)) return policy;
   } catch (cause) {
     if (!(cause instanceof UntrustedFile) && !(cause instanceof NativeError)) throw cause;
     throw new Stopped('PROMOTION_REJECTED', undefined, { cause });

@@ -4,8 +4,10 @@
  */
 import { closeSync } from 'node:fs';
 import { statx } from '../runtime/native-files.ts';
-import { ownerConfirmationSchema, ownerPinSchema, policySchema } from './protocol.ts';
-import type { OwnerConfirmation, OwnerPin, Policy } from './protocol.ts';
+import { ownerConfirmationSchema, ownerPinSchema } from './protocol.ts';
+import { policySchema } from '../protocol/policy.ts';
+import type { OwnerConfirmation, OwnerPin } from './protocol.ts';
+import type { Policy } from '../protocol/policy.ts';
 import { UntrustedFile, readTrusted } from './own-folder.ts';
 import type { Trust } from './own-folder.ts';
 import { openFolderAt, statusAt } from './tree.ts';

@@ -10,7 +10,7 @@
 import * as z from 'zod';
 import { digestTextSchema, promotionIdSchema } from '../protocol/ids.ts';
 import { signedSchema } from '../protocol/signed.ts';
-import { failureCodes, findOperation, unimplementedOperations } from '../protocol/operations.ts';
+import { failureCodes } from '../protocol/operations.ts';
 
 /** Raised by any change of a union below. */
 export const PROMOTE_PROTOCOL_VERSION = 3;
@@ -75,46 +75,6 @@ export const promoteEvents = {
     total: z.int().min(0),
   }),
 } as const;
-
-const why = z.string().max(400).default('');
-const unimplemented: ReadonlySet<string> = new Set(unimplementedOperations);
-const operationKey = z.string().refine((key) => findOperation(key) !== undefined || unimplemented.has(key), {
-  error: 'expected a key of the operation list; `nessie-executor policy show` prints it',
-});
-
-/** Closed shape of policy.json, which `cli` writes and the owner may edit; docs/policy.md is printed from it. */
-export const policySchema = z.strictObject({
-  version: z.literal(1),
-  operations: z.strictObject({
-    /** Keys that may run. Deny beats allow. */
-    allow: z.array(operationKey).max(64),
-    deny: z.array(operationKey).max(64).default([]),
-    why,
-  }),
-  promotion: z.strictObject({
-    /** Who must confirm a promotion: the person on the page, or a person at this machine as well; of this and the pin the stricter holds. */
-    confirm: z.enum(['page', 'machine']).default('page'),
-    why,
-  }),
-  difference: z.strictObject({
-    /** Where the content difference may be seen: also sealed to the page, or on this machine alone. */
-    shown: z.enum(['page', 'machine']).default('page'),
-    why,
-  }),
-  ignore: z.strictObject({
-    /** gitignore patterns; what they match is invisible to every operation. */
-    patterns: z.array(z.string().min(1).max(1024)).max(1000).default([]),
-    why,
-  }),
-  limits: z.strictObject({
-    /** Commands that run side by side, 1 to 64. */
-    concurrentCommands: z.int().min(1).max(64).default(16),
-    /** Longest run time of one command, in ms. */
-    runtimeMs: z.int().min(1000).max(300_000).default(30_000),
-    why,
-  }),
-});
-export type Policy = z.infer<typeof policySchema>;
 
 /** What `cli` writes into the owner's folder as `pin.json` at pairing: the trust that promote starts from. Bytes are hexadecimal. */
 export const ownerPinSchema = z.strictObject({

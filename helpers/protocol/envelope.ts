@@ -6,8 +6,8 @@
  *   refusal  {kind: 'refusal', id, code, message}        policy said no, or it was tried and broke; never a stack or a path
  *   event    {kind: 'event', type, body}                 told unasked by the helper: progress, exits, arriving bytes
  *
- * `key` is the idempotency key of a request that changes something: the same key with the same body gets the same answer,
- * the same key with another body ends the helper.
+ * `key` is the idempotency key of a request that changes something: once it was answered by a reply, the same key and
+ * body get that reply, and the key with another body ends the helper; what was refused is tried anew.
  */
 import * as z from 'zod';
 import { decode, encode } from './codec.ts';

@@ -320,6 +320,11 @@ export const unimplementedOperations = [
   'browser.connected.act',
 ] as const;
 
+/** Whether a key is known and nothing stands behind it here. */
+export function isUnimplemented(key: string): boolean {
+  return unimplementedOperations.some((name) => name === key);
+}
+
 /** The operation of that key, or undefined for a key that does not exist. */
 export function findOperation(key: string): Operation | undefined {
   return byKey.get(key);

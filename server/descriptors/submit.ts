@@ -1,7 +1,7 @@
 import type { Descriptor } from '../../helpers/protocol/descriptor.ts';
 import { parseDescriptor, PROTOCOL_VERSION } from '../../helpers/protocol/descriptor.ts';
 import type { ExecutorId } from '../../helpers/protocol/ids.ts';
-import { unimplementedOperations } from '../../helpers/protocol/operations.ts';
+import { isUnimplemented } from '../../helpers/protocol/operations.ts';
 import { admitKey, sha256 } from '../../helpers/protocol/signed.ts';
 import type { AdmittedKey, Signed } from '../../helpers/protocol/signed.ts';
 import { openStatement } from '../../helpers/protocol/statements.ts';
@@ -64,16 +64,14 @@ export function checkDescriptor(
   { descriptor: bytes, signed }: SubmittedDescriptor,
 ): CheckedDescriptor {
   const checked = openDescriptor(key, executor, { descriptor: bytes, signed });
-  const unbuilt = checked.descriptor.operations.find((operation) =>
-    unimplementedOperations.some((name) => name === operation),
-  );
+  const unbuilt = checked.descriptor.operations.find(isUnimplemented);
   if (unbuilt === undefined) return checked;
   throw new Refusal(
     'OPERATION_NOT_IMPLEMENTED',
     `The descriptor names ${unbuilt}, which nothing can stand behind yet.`,
     {
       status: 400,
-      remedy: 'Update the older of the two.',
+      remedy: 'Take it out of the machine’s policy.',
     },
   );
 }

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import {
   defaultPolicy,
   parsePolicy,
-  permits,
   permittedOperations,
   policyDigest,
   PolicyInvalid,
   widens,
 } from '../../daemon/config.ts';
-import type { Policy } from '../../daemon/config.ts';
+import { permits } from '../../helpers/protocol/policy.ts';
+import type { Policy } from '../../helpers/protocol/policy.ts';
 import { operations } from '../../helpers/protocol/operations.ts';
 
 const base = defaultPolicy();

@@ -8,7 +8,7 @@ import path from 'node:path';
 import { connectPromote } from '../../actors/promote.ts';
 import type { PromoteClient, PromoteProgress } from '../../actors/promote.ts';
 import { defaultPolicy } from '../../daemon/config.ts';
-import type { Policy } from '../../daemon/config.ts';
+import type { Policy } from '../../helpers/protocol/policy.ts';
 import { sealHeader, sealSteps } from '../../helpers/files/draft-index.ts';
 import type { Base, Entry, Now, Step } from '../../helpers/files/draft-index.ts';
 import { contentName, indexName, manifestOf, readDraft, stampOf } from '../../helpers/files/draft.ts';
