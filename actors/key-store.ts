@@ -19,13 +19,13 @@ export type StatementFields<Type extends StatementType> = Omit<Statement<Type>, 
 type Linked<Type extends StatementType, Link extends keyof StatementFields<Type> & string> = {
   readonly type: Type;
   readonly fields: Omit<StatementFields<Type>, Link>;
-  readonly linkedBy: Link;
+  readonly linked: true;
 };
 
 /** One statement to sign. */
 export type ToSign<Types extends StatementType = StatementType> =
   | {
-      [Type in Types]: { readonly type: Type; readonly fields: StatementFields<Type>; readonly linkedBy?: never };
+      [Type in Types]: { readonly type: Type; readonly fields: StatementFields<Type>; readonly linked?: never };
     }[Types]
   | Extract<Linked<'control.leased', 'envelopeDigest'> | Linked<'machine.started', 'previous'>, { type: Types }>;
 
@@ -48,10 +48,10 @@ export async function signStatements(
   statements: readonly ToSign[],
   { key = 'current', withinMs }: Signing,
 ): Promise<readonly Signed[]> {
-  const asked = statements.map(({ type, fields, linkedBy }) => ({
+  const asked = statements.map(({ type, fields, linked }) => ({
     type,
     fields: { ...fields },
-    ...(linkedBy === undefined ? {} : { linkedBy }),
+    ...(linked ? { linked } : {}),
   }));
   const { signed } = await keyStore.request('keystore.sign', { key, statements: asked }, { withinMs });
   if (signed.length !== asked.length) {

@@ -47,7 +47,7 @@ export class Receipts {
     const at = this.#now();
     const [receipt, started] = await this.#sign(
       { type: 'machine.accepted', fields: this.#fields(facts, at) },
-      { type: 'machine.started', fields: this.#unlinked(facts, at), linkedBy: 'previous' },
+      { type: 'machine.started', fields: this.#unlinked(facts, at), linked: true },
     );
     this.#prepared.set(facts.command, { signed: started, at });
     await this.#parts.ledger().append({ kind: 'accepted', at, facts, receipt });

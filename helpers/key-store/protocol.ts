@@ -23,8 +23,8 @@ export type KeyPurpose = z.infer<typeof keyPurposeSchema>;
 const toSign = z.strictObject({
   type: z.enum([...keysOf(machineStatements), ...keysOf(controlStatements)]),
   fields: z.record(z.string().max(64), z.unknown()),
-  /** Field that the key-store fills with the digest of the statement before it in the same request; refused in the first one. */
-  linkedBy: z.enum(['envelopeDigest', 'previous']).optional(),
+  /** Its link names the statement before it in the same request: the key-store fills that field in. Refused in the first one. */
+  linked: z.literal(true).optional(),
 });
 
 function keysOf<Table extends object>(table: Table): (keyof Table & string)[] {

@@ -89,7 +89,7 @@ function checkOwnFact(fields: Readonly<Record<string, unknown>>, name: string, o
 }
 
 function build(store: Store, asked: readonly ToSign[]): (readonly [StatementType, Buffer])[] {
-  if (asked[0]?.linkedBy !== undefined) {
+  if (asked[0]?.linked) {
     throw new KeyStoreRefused(
       'STATEMENT_INVALID',
       'the first statement of a request has none before it to be linked to',
@@ -99,23 +99,35 @@ function build(store: Store, asked: readonly ToSign[]): (readonly [StatementType
   const shaped = asked.map((statement) => [statement, shapedFields(statement)] as const);
   const first = takeGuards(store, asked.length);
   const built: (readonly [StatementType, Buffer])[] = [];
-  for (const [{ type, linkedBy }, fields] of shaped) {
+  for (const [{ type, linked }, fields] of shaped) {
     const before = built.at(-1);
-    const link = linkedBy && before ? { [linkedBy]: statementDigest(...before) } : {};
+    const link = linked && before ? linkOf(type, statementDigest(...before)) : {};
     built.push([type, encode({ ...fields, ...link, guard: first + built.length })]);
   }
   return built;
 }
 
+/** Field by which a statement names the one before it. */
+const LINKS: ReadonlyMap<StatementType, 'envelopeDigest' | 'previous'> = new Map([
+  ['control.leased', 'envelopeDigest'],
+  ['machine.started', 'previous'],
+]);
+
 /** Stands where a digest will stand while the other fields are checked. */
 const UNLINKED = new Uint8Array(32);
 
-function shapedFields({ type, fields, linkedBy }: ToSign): object {
+function linkOf(type: StatementType, digest: Uint8Array): Readonly<Record<string, Uint8Array>> {
+  const field = LINKS.get(type);
+  if (field === undefined) throw new KeyStoreRefused('STATEMENT_INVALID', `${type} is linked to no statement`);
+  return { [field]: digest };
+}
+
+function shapedFields({ type, fields, linked }: ToSign): object {
   if ('guard' in fields) throw new KeyStoreRefused('STATEMENT_INVALID', 'the guard is the key-store’s own');
-  if (linkedBy !== undefined && linkedBy in fields) {
-    throw new KeyStoreRefused('STATEMENT_INVALID', `${linkedBy} is the key-store’s own where it links two statements`);
+  const link = linked ? linkOf(type, UNLINKED) : {};
+  if (Object.keys(link).some((field) => field in fields)) {
+    throw new KeyStoreRefused('STATEMENT_INVALID', 'the link of two statements is the key-store’s own');
   }
-  const link = linkedBy === undefined ? {} : { [linkedBy]: UNLINKED };
   const shaped = statements[type].safeParse({ ...fields, ...link, guard: 0 });
   if (shaped.success) return shaped.data;
   const where = shaped.error.issues[0]?.path.join('.') ?? '';

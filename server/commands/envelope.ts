@@ -58,7 +58,7 @@ export async function signLeases(
       {
         type: 'control.leased',
         fields: { at, executor: command.row.executor, command: command.row.id, epoch: facts.epoch },
-        linkedBy: 'envelopeDigest',
+        linked: true,
       },
     ]),
   );

@@ -66,9 +66,9 @@ export function localKey(): CommandKey & { readonly privateKey: KeyObject; asked
     async sign(statements) {
       this.asked += 1;
       let before: Buffer | undefined;
-      return statements.map(({ type, fields, linkedBy }) => {
+      return statements.map(({ type, fields, linked }) => {
         guard += 1;
-        const link = linkedBy && before ? { [linkedBy]: before } : {};
+        const link = linked && before ? { envelopeDigest: before } : {};
         // encodeStatement parses guard and fields with the schema of `type`.
         const statement = { ...fields, ...link, guard } as unknown as Statement<StatementType>;
         const signed = signPayload(privateKey, type, encodeStatement<StatementType>(type, statement));

@@ -39,7 +39,7 @@ describe('statements of one request that name each other', () => {
   it('a statement is linked to the one before it by the digest that its verifier will compute', () => {
     const [accepted, started] = sign(
       { type: 'machine.accepted', fields: { ...fields, previous: digest } },
-      { type: 'machine.started', fields, linkedBy: 'previous' },
+      { type: 'machine.started', fields, linked: true },
     );
     assert.ok(accepted && started);
     const { previous, guard } = readUnverified('machine.started', started);
@@ -48,12 +48,12 @@ describe('statements of one request that name each other', () => {
   });
 
   const wrong: Record<string, Statements> = {
-    'a link of the first statement': [{ type: 'machine.started', fields, linkedBy: 'previous' }],
+    'a link of the first statement': [{ type: 'machine.started', fields, linked: true }],
     'a link beside a digest of the asker': [
       beat,
-      { type: 'machine.started', fields: { ...fields, previous: digest }, linkedBy: 'previous' },
+      { type: 'machine.started', fields: { ...fields, previous: digest }, linked: true },
     ],
-    'a link by a field that the statement has not': [beat, { ...beat, linkedBy: 'envelopeDigest' }],
+    'a link of a statement that has none': [beat, { ...beat, linked: true }],
   };
   for (const [what, statements] of Object.entries(wrong)) {
     it(`${what} is refused and signs nothing`, () => {
