@@ -9,9 +9,10 @@ import { openBelow, openFolder, openStateFolder, type Owners, type StateFolders 
 import { userOf } from '../runtime/users.ts';
 import { TABLE } from '../table.ts';
 
-/** Everything that the supervisor holds open to hand out: `known` by source, the root folder once more for whose uid it has. */
+/** Everything that the supervisor holds open to hand out: `known` by source, two folders once more for what is asked of them here. */
 export type Channels = {
   readonly configuration: Configuration;
+  readonly configurationFolder: number;
   readonly state: StateFolders;
   readonly root: number;
   readonly known: ReadonlyMap<DescriptorSource, number>;
@@ -72,17 +73,19 @@ export function openChannels(configuration: Configuration): Channels {
   const { stateDir, configDir } = configuration;
   const root = openOrRefuse(configuration.root, 'ROOT_UNREADABLE', 'the root folder');
   const state = openStateFolder(stateDir, ownersUnder(root));
+  const unreadable = 'CONFIGURATION_FOLDER_UNREADABLE';
+  const configurationFolder = openOwn(configDir, unreadable, 'the configuration folder');
   const known = new Map<DescriptorSource, number>([
     ["daemon's listener", state.run],
     ['state/daemon', state.daemon],
     ['state/key-store', state['key-store']],
     ['state/drafts', state.drafts],
     ['state/promote', state.promote],
-    ['configuration folder', openOwn(configDir, 'CONFIGURATION_FOLDER_UNREADABLE', 'the configuration folder')],
+    ['configuration folder', configurationFolder],
     ["owner's folder", openOwn(`${configDir}/owner`, 'OWNER_FOLDER_UNREADABLE', "the owner's folder")],
     ['root folder', root],
   ]);
-  return { configuration, state, root, known };
+  return { configuration, configurationFolder, state, root, known };
 }
 
 /** Makes the daemon's listeners, one for each kind of peer; the caller closes them once the daemon has them. */

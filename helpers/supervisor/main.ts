@@ -59,10 +59,10 @@ class Supervisor {
   constructor(built: Installation, installation: Installation, channels: Channels) {
     this.#installation = installation;
     this.#channels = channels;
-    const { configuration, state, root } = channels;
+    const { configuration, configurationFolder, state, root } = channels;
     this.#forbidden = forbiddenFolders(configuration, installation);
     const programs = [built, installation].map(({ folder }) => openFolder(folder));
-    this.#own = [state.top, openFolder(configuration.configDir), ...programs];
+    this.#own = [state.top, configurationFolder, ...programs];
     checkRootApart(root, this.#own);
   }
 
