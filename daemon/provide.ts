@@ -76,8 +76,7 @@ export function provideDaemon(parts: DaemonParts): typeof daemonMachine {
 async function recoverPromotion({ promotions, postponed }: DaemonParts): Promise<RecoverPromotion['output']> {
   try {
     const { outcome } = await promotions.recover();
-    if (outcome === 'needs-attention') return { answer: 'needs-person' };
-    return { answer: 'settled', settled: outcome === 'nothing-to-do' ? 0 : 1 };
+    return { answer: outcome === 'needs-attention' ? 'needs-person' : 'settled' };
   } catch (error) {
     postponed(error);
     throw error;

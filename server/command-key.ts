@@ -24,7 +24,7 @@ import { Refusal } from './refusal.ts';
 const ANSWER_MS = 10_000;
 /** First and longest wait before a key-store that ended is started again, in ms. */
 const RESTART_MS = { first: 100, longest: 30_000 } as const;
-/** Longest wait of a signature for a key-store that is being started again, in ms; machines wait twice as long for an answer. */
+/** Longest wait of a signature for a key-store that is being started again, in ms: a connection outlives a restart, and a machine that hears nothing for three seconds starts nothing meanwhile. */
 const ABSENT_MS = 5000;
 
 /** A command key whose process is kept running. */

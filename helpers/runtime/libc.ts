@@ -49,7 +49,7 @@ function viewFor(args: readonly Argument[]): View {
   if (known !== undefined) return known;
   const types = args.map((arg) => (typeof arg === 'object' ? 'void *' : 'long'));
   // koffi types every call as any: the declaration on this line is what makes it a View
-  const made = library.func('syscall', 'long', ['long', ...types]) as View;
+  const made: View = library.func('syscall', 'long', ['long', ...types]);
   views.set(key, made);
   return made;
 }

@@ -53,12 +53,12 @@ const expectedAt = (number: number | undefined): Try['expected'] => (number === 
 function folderTries(row: Confined, folder: Folder): Try[] {
   const listed = folder.reachedAs[row.row];
   const read = listed ?? folder.readAs?.[row.row];
-  const at = (number: number | undefined): string => (number === undefined ? folder.at : `/proc/self/fd/${number}`);
-  const listing: Attempt = { what: 'list a folder', path: at(listed ?? read) };
+  const at = read === undefined ? folder.at : `/proc/self/fd/${read}`;
+  const listing: Attempt = { what: 'list a folder', path: at };
   const tries: Try[] = [{ title: `list ${folder.title}`, attempt: listing, expected: expectedAt(listed) }];
   const file = someFile(folder.at);
   if (file !== undefined) {
-    const attempt: Attempt = { what: 'read a file', path: `${at(read)}/${path.basename(file)}` };
+    const attempt: Attempt = { what: 'read a file', path: `${at}/${path.basename(file)}` };
     tries.push({ title: `read a file of ${folder.title}`, attempt, expected: expectedAt(read) });
   }
   return tries;

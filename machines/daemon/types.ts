@@ -20,10 +20,8 @@ export type StopCause = 'asked' | 'revoked';
 /** Contract of `recoverPromotion`: every journal is completed or rolled back (N-530). Rejects where it cannot be done now, and is asked again. */
 export type RecoverPromotion = { readonly input: undefined; readonly output: RecoverAnswer };
 
-/** What a recovery came to: so many journals are settled, or one that only a person can settle. */
-export type RecoverAnswer =
-  | { readonly answer: 'settled'; readonly settled: number }
-  | { readonly answer: 'needs-person' };
+/** What a recovery came to: every journal is settled, or there is one that only a person can settle. */
+export type RecoverAnswer = { readonly answer: 'settled' | 'needs-person' };
 
 /**
  * Contract of `openLedger`: the ledger is read and whole; its open commands come back with their phases. Rejects when it is damaged

@@ -14,7 +14,7 @@ import { stepExecutor } from '../executors/lifecycle.ts';
 import { Refusal } from '../refusal.ts';
 import type { Writer } from '../store/store.ts';
 import { answerAtOnce } from './handlers.ts';
-import { readStanding } from './control.ts';
+import { readStanding } from '../executors/store.ts';
 import { HeldQuestions } from './held.ts';
 import type { Connection } from './lanes.ts';
 import { channelRefusals, channelQuestions } from '../protocol.ts';

@@ -4,7 +4,6 @@ import type { Statement } from '../../helpers/protocol/statements.ts';
 import { YES } from '../commands/store.ts';
 import type { Work } from '../commands/work.ts';
 import { findExecutor } from '../executors/store.ts';
-import type { Reader } from '../store/store.ts';
 import { standingOf } from './rules.ts';
 
 /** An answer without what is its own: nonce and time. */
@@ -28,16 +27,6 @@ export function hear(before: Heard, { cancel, endedRuns }: ControlFields): Heard
   const isFull = cancel.length === LIST_LIMIT || endedRuns.length === LIST_LIMIT;
   // An answer that is not full named all there were; only beyond it one must know which were told before.
   return { cancels: new Set(cancel.length < LIST_LIMIT ? cancel : [...before.cancels, ...cancel]), isFull };
-}
-
-/** Where an executor stands, without anything else of it. */
-export async function readStanding(reader: Reader, executor: ExecutorId) {
-  const row = await reader
-    .selectFrom('executors')
-    .select(['state', 'epoch', 'accepting'])
-    .where('id', '=', executor)
-    .executeTakeFirst();
-  return row && { ...row, accepting: row.accepting === 1 };
 }
 
 /** What an executor is told now. */

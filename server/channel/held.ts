@@ -2,7 +2,8 @@ import { aboutError } from '../about-error.ts';
 import { channelTimes } from '../protocol.ts';
 import type { CommandFrame } from '../protocol.ts';
 import type { Work } from '../commands/work.ts';
-import { hear, isNews, markEndTold, NOTHING_HEARD, readControl, readStanding, signControl } from './control.ts';
+import { hear, isNews, markEndTold, NOTHING_HEARD, readControl, signControl } from './control.ts';
+import { readStanding } from '../executors/store.ts';
 import type { ControlFields, Heard } from './control.ts';
 import type { WorkQuestion } from './lanes.ts';
 import type { Proved } from './session.ts';
@@ -73,7 +74,7 @@ export class HeldQuestions {
     this.#work.dispatcher.poke(executor);
   }
 
-  /** Holds a control question until something changed, or one second. */
+  /** Holds a control question until something changed, or for `controlHoldMs`. */
   holdControl(question: Question, nonce: Uint8Array): void {
     const told = this.#told;
     if (told) this.#heard = hear(this.#heard, told);

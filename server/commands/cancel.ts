@@ -19,6 +19,7 @@ export async function cancelRunCommands(work: Work, tx: Writer, run: RunId, by: 
   const open = await tx
     .selectFrom('commands')
     .select('id')
+    // a run has one machine, and the index of open commands begins with it
     .where('executor', '=', (of) => of.selectFrom('runs').select('executor').where('id', '=', run))
     .where('run', '=', run)
     .where('open', '=', YES)

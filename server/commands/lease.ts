@@ -148,6 +148,7 @@ async function insert(work: Work, tx: Writer, waiting: Waiting, row: CommandRow,
   const open = await tx
     .selectFrom('commands')
     .select(({ fn }) => fn.countAll<number>().as('count'))
+    // a run has one machine, and the index of open commands begins with it
     .where('executor', '=', row.executor)
     .where('run', '=', row.run)
     .where('open', '=', YES)

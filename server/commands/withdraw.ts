@@ -1,6 +1,6 @@
 import type { ExecutorId } from '../../helpers/protocol/ids.ts';
 import { resolve } from '../availability/store.ts';
-import { findExecutor } from '../executors/store.ts';
+import { readStanding } from '../executors/store.ts';
 import type { Reader } from '../store/store.ts';
 import { stepInside } from './finish.ts';
 import { tellCancel } from './cancel.ts';
@@ -17,7 +17,7 @@ export async function cancelWithdrawn(work: Work, executor: ExecutorId): Promise
   if ((await openOf(work.store.read, executor)).length === 0) return;
   const rows = await work.store.write(async (tx) => {
     const cancelled: CommandRow[] = [];
-    const isRevoked = (await findExecutor(tx, executor))?.state === 'revoked';
+    const isRevoked = (await readStanding(tx, executor))?.state === 'revoked';
     for (const { id, state, operation, agent, person, project } of await openOf(tx, executor)) {
       const wish = { person, agent: agent ?? undefined, operation, executor, origin: { project } };
       const answer = await resolve(work, tx, wish);

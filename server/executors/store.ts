@@ -67,6 +67,16 @@ export async function findExecutor(reader: Reader, id: ExecutorId): Promise<Exec
   };
 }
 
+/** Where an executor stands, without anything else of it. */
+export async function readStanding(reader: Reader, executor: ExecutorId) {
+  const row = await reader
+    .selectFrom('executors')
+    .select(['state', 'epoch', 'accepting'])
+    .where('id', '=', executor)
+    .executeTakeFirst();
+  return row && { ...row, accepting: row.accepting === 1 };
+}
+
 /** One row of what was given on an executor: an assignment with its role, or a share. */
 interface Given {
   readonly kind: 'person' | 'agent' | 'project' | 'team';

@@ -10,7 +10,7 @@ import { Refusal } from '../refusal.ts';
 import { bind, resolveBundle } from '../runs/bind.ts';
 import { call } from '../runs/call.ts';
 import type { Call } from '../runs/call.ts';
-import { NOTED_MS, SILENCE_MS } from '../runs/rules.ts';
+import { NOTED_MS, SILENT_AFTER_MS } from '../runs/rules.ts';
 import { bindingsOf, findRun } from '../runs/store.ts';
 import type { BindingRow, RunRow } from '../runs/store.ts';
 import { workspaceBundle } from '../../helpers/protocol/operations.ts';
@@ -72,7 +72,7 @@ export class McpSession {
 
   /** Nobody has used it for half an hour. */
   get isSilent(): boolean {
-    return this.#work.clock.now() - this.#touchedAt > SILENCE_MS + NOTED_MS;
+    return this.#work.clock.now() - this.#touchedAt > SILENT_AFTER_MS;
   }
 
   /** Notes that the client was heard. */

@@ -13,9 +13,8 @@ export class McpSessions {
 
   constructor(work: Work) {
     this.#work = work;
-    const report = (error: unknown): void => work.log.error(aboutError(error), 'sessions could not follow a change');
     this.#unlisten = work.wake.listen((change) => {
-      if (change.of === 'run' || change.of === 'executor') this.#changed(change.of, change.id).catch(report);
+      if (change.of === 'run' || change.of === 'executor') void this.#changed(change.of, change.id);
     });
   }
 

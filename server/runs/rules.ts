@@ -4,10 +4,10 @@
 
 /** How long a candidate's handle may be used, in ms; it serves one binding (N-098). */
 export const CANDIDATE_MS = 300_000;
-/** Silence after which a run that an agent opened ends, in ms. */
-export const SILENCE_MS = 1_800_000;
-/** How often being heard is noted in the store, in ms: what is noted may be that much older than what was heard. */
+/** How often being heard is noted in the store, in ms. */
 export const NOTED_MS = 60_000;
+/** Age of that note after which a run that an agent opened ends, in ms: half an hour of silence, and how old a note may be. */
+export const SILENT_AFTER_MS = 1_800_000 + NOTED_MS;
 
 /** Why a run ended. */
 export type RunEnd = 'stopped' | 'closed-by-client' | 'silent' | 'agent-ended';

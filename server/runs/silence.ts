@@ -1,10 +1,10 @@
 import type { Work } from '../commands/work.ts';
-import { NOTED_MS, SILENCE_MS } from './rules.ts';
+import { SILENT_AFTER_MS } from './rules.ts';
 import { endRun } from './store.ts';
 
 /** Sessions of clients that went away without a word; a run that a person launched stays for the next one. */
 async function endSilentSessions(work: Work): Promise<void> {
-  const before = work.clock.now() - SILENCE_MS - NOTED_MS;
+  const before = work.clock.now() - SILENT_AFTER_MS;
   const silent = work.store.read
     .selectFrom('mcpSessions')
     .select('id')
@@ -28,7 +28,7 @@ export async function endSilentRuns(work: Work): Promise<void> {
     .select('id')
     .where('state', '=', 'active')
     .where('openedBy', '=', 'agent')
-    .where('activeAt', '<=', work.clock.now() - SILENCE_MS - NOTED_MS)
+    .where('activeAt', '<=', work.clock.now() - SILENT_AFTER_MS)
     .limit(64)
     .execute();
   for (const { id } of silent) await endRun(work, id, 'silent');

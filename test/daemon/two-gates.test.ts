@@ -271,7 +271,7 @@ describe('two gates: a control plane that signs what it likes, and a machine tha
     assert.deepEqual(unrecorded, []);
   });
 
-  it('R40 every decision, refusals too, is in a ledger in which no bit can be changed', async () => {
+  it('R40 every decision, refusals too, is in a ledger that is refused with a bit changed, wherever that was tried', async () => {
     const permitted = plane.frame(writing().wanted);
     const refused = plane.frame(writing({ envelope: { policyDigest: randomBytes(32) } }).wanted);
     const denied = plane.frame(writing({ operation: 'file.exec' }).wanted);

@@ -28,7 +28,7 @@ const command = (commandId: string): ExecutionInput => ({
 });
 
 const ends: { readonly [actor: string]: readonly object[] } = {
-  recoverPromotion: [{ answer: 'settled', settled: 0 }, { answer: 'needs-person' }],
+  recoverPromotion: [{ answer: 'settled' }, { answer: 'needs-person' }],
   openLedger: [{ open: [] }, { open: [{ ...command('cmd-0'), phase: 'executing' }] }],
   connect: [
     { answer: 'connected', epoch: 7 },
@@ -193,7 +193,7 @@ describe('a daemon', () => {
     const live = daemonMachine.provide({
       actors: {
         execution,
-        recoverPromotion: ok<RecoverAnswer, undefined>({ answer: 'settled', settled: 0 }),
+        recoverPromotion: ok<RecoverAnswer, undefined>({ answer: 'settled' }),
         openLedger: ok<OpenLedger['output'], OpenLedger['input']>({ open: [] }),
         connect: fromPromise<Connect['output'], Connect['input']>(() =>
           Promise.resolve({ answer: 'connected', epoch: epochs.shift() ?? 0 }),

@@ -23,7 +23,7 @@ const cancel = { type: 'control.cancel', commandId: 'cmd-1' };
 const violated = { type: 'role.violated', role: 'workspace' };
 const damaged = { type: 'ledger.damaged' };
 
-const recovered = [done('recoverPromotion', { answer: 'settled', settled: 0 }), done('openLedger', { open: [] })];
+const recovered = [done('recoverPromotion', { answer: 'settled' }), done('openLedger', { open: [] })];
 const online = [...recovered, connected];
 const silent = after('controlSilence', 'daemon.online.heard');
 const stopped = [done('stopLastGuests', { stopped: 0 }), done('releaseLease', { released: true })];
@@ -50,7 +50,7 @@ export const daemonGoldens: readonly Golden[] = [
     ...stopped,
   ]),
   one('resumes-what-is-open', 'What the ledger holds open is taken up again before the first packet.', [
-    done('recoverPromotion', { answer: 'settled', settled: 1 }),
+    done('recoverPromotion', { answer: 'settled' }),
     done('openLedger', { open: [{ ...received, phase: 'executing' }] }),
     broke('connect'),
     after('backoff', 'daemon.connecting.waiting'),
@@ -222,7 +222,7 @@ export const daemonGoldens: readonly Golden[] = [
     ...stopped,
   ]),
   one('damaged-ledger', 'A ledger that cannot be read accepts nothing.', [
-    done('recoverPromotion', { answer: 'settled', settled: 0 }),
+    done('recoverPromotion', { answer: 'settled' }),
     broke('openLedger'),
     broke('reportFault'),
     stop,

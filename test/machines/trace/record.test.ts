@@ -58,7 +58,7 @@ function daemonWith(send: (event: { type: 'work.turn'; commandId: string }) => v
   return daemonMachine.provide({
     actors: {
       execution,
-      recoverPromotion: ok<RecoverAnswer, undefined>({ answer: 'settled', settled: 0 }),
+      recoverPromotion: ok<RecoverAnswer, undefined>({ answer: 'settled' }),
       openLedger: ok<OpenLedger['output'], OpenLedger['input']>({ open: [] }),
       connect: ok<Connect['output'], Connect['input']>({ answer: 'connected', epoch: 7 }),
       stopGuests: ok({ stopped: 0 }),
