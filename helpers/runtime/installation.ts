@@ -67,7 +67,7 @@ export function verifyFiles(installation: Installation, names: readonly string[]
 
 /** Where root keeps copies of installations that roles of other uids can read. */
 const COPIES = '/var/lib/nessie-executor/install';
-/** A copy younger than this may have a starter that has not started anything yet, in ms. */
+/** A copy that was asked for within this time may have a starter that has not started anything yet, in ms. */
 const UNUSED_MS = 3_600_000;
 
 /**
@@ -94,7 +94,7 @@ export function copyForOtherUsers(installation: Installation, copies: string = C
     }
     process.umask(umask);
     removeUnused(copies);
-  }
+  } else fs.utimesSync(target, new Date(), new Date());
   // TRUST: the folders down to the copy belong to root; a copy that was altered is told by its hashes at each start
   return readInstallation(target);
 }
@@ -107,8 +107,8 @@ function removeUnused(copies: string): void {
     .join('\n');
   for (const name of fs.readdirSync(copies)) {
     const folder = path.join(copies, name);
-    const made = fs.statSync(folder, { throwIfNoEntry: false })?.mtimeMs ?? Date.now();
-    if (Date.now() - made > UNUSED_MS && !running.includes(`${folder}/`))
+    const asked = fs.statSync(folder, { throwIfNoEntry: false })?.mtimeMs ?? Date.now();
+    if (Date.now() - asked > UNUSED_MS && !running.includes(`${folder}/`))
       fs.rmSync(folder, { recursive: true, force: true });
   }
 }

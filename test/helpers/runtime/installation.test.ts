@@ -32,7 +32,9 @@ describe('copies of an installation for other users', () => {
     const child = spawn(process.execPath, [path.join(used.folder, 'role.mjs')], { stdio: 'ignore' });
     try {
       const twoHoursAgo = new Date(Date.now() - 7_200_000);
-      for (const copy of [unused, used]) fs.utimesSync(copy.folder, twoHoursAgo, twoHoursAgo);
+      for (const copy of [unused, young, used]) fs.utimesSync(copy.folder, twoHoursAgo, twoHoursAgo);
+      // Asked for again: whoever did has started nothing from it yet.
+      copyForOtherUsers(readInstallation(path.join(folder, 'built-young')), copies);
       const made = copyForOtherUsers(build('new'), copies);
       const left = [young, used, made].map(({ digest }) => digest);
       assert.deepEqual(fs.readdirSync(copies).toSorted(), left.toSorted());
