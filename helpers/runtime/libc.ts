@@ -54,11 +54,24 @@ function viewFor(args: readonly Argument[]): View {
   return made;
 }
 
+/** Stands between this process and the kernel: makes the call by `make`, which throws NativeError where the kernel refuses, or answers it itself. */
+export type Interposer = (name: SyscallName, args: readonly Argument[], make: () => number) => number;
+let interposer: Interposer | undefined;
+
+/** Puts an interposer before every native call from now on, or takes it away: how tests count, refuse or cut calls. No program calls it. */
+export function interpose(between: Interposer | undefined): void {
+  interposer = between;
+}
+
 /**
  * Makes one system call and returns its result; throws NativeError where the kernel refused.
  * Every native call of the project passes through here, so one place can count, order or interrupt them.
  */
 export function syscall(name: SyscallName, ...args: Argument[]): number {
+  return interposer === undefined ? make(name, args) : interposer(name, args, () => make(name, args));
+}
+
+function make(name: SyscallName, args: Argument[]): number {
   const number = syscallNumber(architecture, name);
   if (number === undefined) throw new NativeError(name, constants.errno.ENOSYS);
   const result = viewFor(args)(number, ...args);

@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
-import { NativeError, syscall } from '../../../helpers/runtime/libc.ts';
+import { interpose, NativeError, syscall } from '../../../helpers/runtime/libc.ts';
 import * as native from '../../../helpers/runtime/native-files.ts';
 import {
   getLease,
@@ -140,6 +140,23 @@ describe('native file calls', () => {
     setClosedOnExec(two, false);
     assert.equal(isClosedOnExec(two), false);
     fs.closeSync(two);
+  });
+
+  it('an interposer sees each call, may answer it, and goes away again', () => {
+    const seen: string[] = [];
+    interpose((call, _args, make) => {
+      seen.push(call);
+      if (call === 'fsync') throw new NativeError(call, os.constants.errno.EIO);
+      return make();
+    });
+    try {
+      assert.throws(() => native.fsync(root), refusal('EIO', 'fsync'));
+      native.statx(root, name(''));
+    } finally {
+      interpose(undefined);
+    }
+    native.fsync(root);
+    assert.deepEqual(seen, ['fsync', 'statx']);
   });
 
   it('an error names the call and the errno', () => {
