@@ -220,16 +220,26 @@ describe('the supervisor', () => {
   });
 
   it('an altered bundle is not started', async () => {
-    const file = path.join(installation.folder, 'link.mjs');
-    const before = fs.readFileSync(file);
-    fs.appendFileSync(file, '\n');
-    tree.send('to link exit 9');
-    const refused = await tree.reported(
-      'link refused',
-      (report) => report.report === 'refused' && report.row === 'link',
-    );
-    assert.equal(refused.report === 'refused' && refused.reason, 'installation altered');
-    fs.writeFileSync(file, before);
+    // Root’s copies are shared by what was built from the same sources; one program more makes this one nobody else’s.
+    const own = await installForTest({ ...FIXTURE_ROWS, spare: 'test/fixtures/roles/idle.ts' });
+    const copy = runningInstallation(own.installation);
+    const made = makeExecutor();
+    const other = new Tree(own.installation, made.configuration);
+    try {
+      await other.ready();
+      fs.appendFileSync(path.join(copy.folder, 'link.mjs'), '\n');
+      other.send('to link exit 9');
+      const refused = await other.reported(
+        'link refused',
+        (report) => report.report === 'refused' && report.row === 'link',
+      );
+      assert.equal(refused.report === 'refused' && refused.reason, 'installation altered');
+    } finally {
+      await other.stop();
+      fs.rmSync(copy.folder, { recursive: true });
+      own.remove();
+      fs.rmSync(made.base, { recursive: true });
+    }
   });
 
   it('without Landlock in the kernel no row starts, and the sentence names the kernel to install', () => {

@@ -5,7 +5,7 @@ import path from 'node:path';
 
 import type { Configuration } from '../../../helpers/runtime/configuration.ts';
 import type { Installation } from '../../../helpers/runtime/installation.ts';
-import { FIXTURE_ROWS, makeExecutor, runningInstallation, Tree } from '../../fixtures/run-tree.ts';
+import { FIXTURE_ROWS, makeExecutor, Tree } from '../../fixtures/run-tree.ts';
 import { installForTest } from '../../fixtures/start-role.ts';
 import { until } from '../../fixtures/until.ts';
 
@@ -18,10 +18,7 @@ describe('a supervisor that must not start', () => {
   before(async () => {
     ({ installation: built, remove } = await installForTest(FIXTURE_ROWS));
   });
-  after(() => {
-    if (process.getuid?.() === 0) fs.rmSync(runningInstallation(built).folder, { recursive: true });
-    remove();
-  });
+  after(() => remove());
   beforeEach(() => {
     const made = makeExecutor();
     ({ base } = made);
