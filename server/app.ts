@@ -132,7 +132,8 @@ function readTls(tls: NonNullable<Settings['tls']>) {
 function checkSessions(app: App, context: Context): void {
   app.decorateRequest('signedIn', null);
   app.addHook('onRequest', async (request, reply) => {
-    // THREAT: `/%61pi/page/x` reaches the route of `/api/page/x`. The route that was found decides, never the spelling of its address.
+    // THREAT: `/%61pi/page/x` reaches the route of `/api/page/x`. The route that was found decides, never the spelling of its
+    // address (test/server/routes.test.ts).
     const route = request.routeOptions.url ?? '';
     if (request.is404 || route.startsWith('/api/')) void reply.header('cache-control', 'no-store');
     if (!route.startsWith('/api/page/')) return;

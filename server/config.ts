@@ -67,7 +67,8 @@ export function checkSettings(value: unknown): Settings {
   if (origin.protocol === 'http:' && !isLoopback(origin.hostname)) {
     throw new ConfigRefused('configuration key publicOrigin: plain http is for loopback addresses; use https');
   }
-  // THREAT: behind a proxy that nobody declared every client has the proxy's address, so one of them uses up everybody's limits.
+  // THREAT: behind a proxy that nobody declared every client has the proxy's address, so one of them uses up everybody's
+  // limits (test/server/app.test.ts).
   if (origin.protocol === 'https:' && settings.tls === undefined && !settings.behindProxy) {
     throw new ConfigRefused(
       'configuration key behindProxy: https without `tls` is ended by a proxy on this machine; say "behindProxy": true and have it name the client in X-Forwarded-For, or give tls.certificate and tls.key',
