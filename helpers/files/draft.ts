@@ -99,12 +99,17 @@ export function stampOf(status: FileStatus): string {
 
 /** The manifest of a draft. Paths whose base came back are no change. */
 export function manifestOf(state: Pick<IndexState, 'header' | 'entries'>): Manifest {
-  const inByteOrder = [...state.entries].toSorted(([one], [two]) => (one < two ? -1 : 1));
+  // Keys are latin1 text, of which the order of code units is the order of bytes.
+  const inByteOrder = [...state.entries.keys()].toSorted();
+  const changes = inByteOrder.flatMap((key) => {
+    const entry = state.entries.get(key);
+    return entry === undefined ? [] : changesOf(key, entry);
+  });
   return {
     version: MANIFEST_VERSION,
     run: state.header.run,
     rootIdentity: state.header.rootIdentity,
-    changes: inByteOrder.flatMap(([path, entry]) => changesOf(path, entry)),
+    changes,
   };
 }
 

@@ -20,16 +20,22 @@ function sequenceLength(first: number): number {
 function decodeAt(name: Uint8Array, at: number): string | undefined {
   const length = sequenceLength(name[at] ?? 0);
   if (length === 0 || at + length > name.length) return undefined;
+  return decoded(name.subarray(at, at + length));
+}
+
+function decoded(bytes: Uint8Array): string | undefined {
   try {
-    return strict.decode(name.subarray(at, at + length));
+    return strict.decode(bytes);
   } catch {
-    // The sequence is not UTF-8, which is the answer.
+    // The bytes are not UTF-8, which is the answer.
     return undefined;
   }
 }
 
 /** Writes a name or path of bytes as text. */
 export function toPathText(name: Uint8Array): string {
+  const whole = decoded(name);
+  if (whole !== undefined) return whole.replaceAll('\\', '\\\\');
   let text = '';
   for (let at = 0; at < name.length;) {
     const character = decodeAt(name, at);
