@@ -6,7 +6,7 @@
 import { decode, encode } from '../protocol/codec.ts';
 import type { Plain } from '../protocol/codec.ts';
 import { sha256 } from '../protocol/signed.ts';
-import { ownTrust, readTrusted, replaceOwn } from './own-folder.ts';
+import { dropUnfinished, ownTrust, readTrusted, replaceOwn } from './own-folder.ts';
 
 /** A change of command key that both keys signed; 64 hexadecimal digits each. */
 export interface Succession {
@@ -67,6 +67,11 @@ export function writeMark(own: number, mark: Mark): void {
   const [used, spent] = [mark.used.slice(-USED_KEPT), mark.spent.slice(-SPENT_KEPT)];
   const payload = encode({ version: VERSION, ...mark, used, spent: spent.map((one) => ({ ...one })) });
   replaceOwn(own, NAME, Buffer.concat([sha256(payload), payload]));
+}
+
+/** Removes what a cut write of the mark left. Throws NativeError. */
+export function dropUnfinishedMark(own: number): void {
+  dropUnfinished(own, NAME);
 }
 
 function markOf(value: Plain): Mark {

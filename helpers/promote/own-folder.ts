@@ -3,7 +3,6 @@
  * believed, because a folder restored from a copy or touched by its owner's tools is no longer what promote left.
  */
 import { constants, closeSync, readSync } from 'node:fs';
-import { randomBytes } from 'node:crypto';
 import { NativeError } from '../runtime/libc.ts';
 import {
   RENAME,
@@ -106,9 +105,20 @@ export function openOwn(folder: number, name: string): number | undefined {
   return openChecked(folder, name, constants.O_RDWR, ownTrust());
 }
 
+/** Name of the new content of a file while it is written: always the same, so that a cut leaves one and the next write finds it. */
+function unfinished(name: string): string {
+  return `${name}.next`;
+}
+
+/** Removes what a cut `replaceOwn` of this name left. Throws NativeError. */
+export function dropUnfinished(folder: number, name: string): void {
+  if (hasOwn(folder, unfinished(name))) unlinkat(folder, Buffer.from(unfinished(name)), 0);
+}
+
 /** Puts whole new content in place of a file: complete old or complete new after any crash, on the disk when it returns. */
 export function replaceOwn(folder: number, name: string, content: Buffer): void {
-  const temporary = `${name}.${randomBytes(8).toString('hex')}`;
+  const temporary = unfinished(name);
+  dropUnfinished(folder, name);
   const descriptor = createOwn(folder, temporary);
   try {
     pwrite(descriptor, content, 0n);

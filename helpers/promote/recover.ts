@@ -12,6 +12,7 @@ import { discardJournal, findJournal, journalName, readJournal } from './journal
 import type { FoundJournal, JournalFile } from './journal.ts';
 import { JournalDamaged } from './journal-records.ts';
 import type { Begin } from './journal-records.ts';
+import { dropUnfinishedMark } from './mark.ts';
 import { UntrustedFile } from './own-folder.ts';
 import { forgetResting, keptPaths, KEPT_LIMIT, RestingFolder, restingIds } from './resting-place.ts';
 import { discardStage } from './stage-end.ts';
@@ -42,6 +43,7 @@ export function causeOf(what: 'promotion' | 'recovery' | 'cleaning', error: unkn
 /** Settles the active journal, then what waited; what only a person can settle is told and left as it is. */
 export function recover(scene: Scene, moment: Moment): Recovered {
   try {
+    dropUnfinishedMark(scene.own);
     const active = settleActive(scene, moment);
     settleWaiting(scene, moment);
     settleAttention(scene, moment);

@@ -13,7 +13,7 @@ import { AT_REMOVEDIR, RENAME, fsync, renameat2, unlinkat } from '../runtime/nat
 import { archiveJournal } from './journal.ts';
 import type { JournalFile } from './journal.ts';
 import { namesIn } from './tree.ts';
-import { hasOwn, ownSubfolder, ownTrust, readTrusted, replaceOwn } from './own-folder.ts';
+import { dropUnfinished, hasOwn, ownSubfolder, ownTrust, readTrusted, replaceOwn } from './own-folder.ts';
 
 /** One of the folders above. */
 export type Resting = 'history' | 'waiting' | 'attention' | 'settled' | 'kept';
@@ -110,6 +110,8 @@ export function keptPaths(own: number, place: Resting, id: string): string[] {
 export function forgetResting(own: number, place: Resting, id: string): void {
   const folder = new RestingFolder(own, place, id);
   if (folder.has(KEPT)) unlinkat(folder.open(), Buffer.from(KEPT), 0);
+  // A note whose writing was cut would keep the folder, and with it every later recovery from ending.
+  dropUnfinished(folder.open(), KEPT);
   folder.close();
   inPlace(own, place, (parent) => {
     unlinkat(parent, Buffer.from(id), AT_REMOVEDIR);
