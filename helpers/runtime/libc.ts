@@ -2,6 +2,7 @@ import { constants } from 'node:os';
 
 import koffi from 'koffi';
 
+import { isMutating } from './mutating-calls.ts';
 import { syscallNumber, thisArchitecture, type SyscallName } from './syscall-numbers.ts';
 
 /** A native call that the kernel refused; `code` is the errno name such as `ENOENT`, `call` the system call, `errno` its number. */
@@ -54,13 +55,24 @@ function viewFor(args: readonly Argument[]): View {
   return made;
 }
 
-/** Stands between this process and the kernel: makes the call by `make`, which throws NativeError where the kernel refuses, or answers it itself. */
-export type Interposer = (name: SyscallName, args: readonly Argument[], make: () => number) => number;
+/**
+ * Stands between this process and the kernel: makes the call by `make`, which throws NativeError where the kernel refuses, or
+ * answers it itself. `number` counts, from 1 on since the interposer was put there, the calls that change something or bring it to
+ * the disk (mutating-calls.ts); the others have none.
+ */
+export type Interposer = (
+  name: SyscallName,
+  args: readonly Argument[],
+  make: () => number,
+  number: number | undefined,
+) => number;
 let interposer: Interposer | undefined;
+let numbered = 0;
 
 /** Puts an interposer before every native call from now on, or takes it away: how tests count, refuse or cut calls. No program calls it. */
 export function interpose(between: Interposer | undefined): void {
   interposer = between;
+  numbered = 0;
 }
 
 /**
@@ -68,7 +80,9 @@ export function interpose(between: Interposer | undefined): void {
  * Every native call of the project passes through here, so one place can count, order or interrupt them.
  */
 export function syscall(name: SyscallName, ...args: Argument[]): number {
-  return interposer === undefined ? make(name, args) : interposer(name, args, () => make(name, args));
+  if (interposer === undefined) return make(name, args);
+  const number = isMutating(name, args) ? (numbered += 1) : undefined;
+  return interposer(name, args, () => make(name, args), number);
 }
 
 function make(name: SyscallName, args: Argument[]): number {

@@ -3,23 +3,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
-/** System calls that change something or bring it to the disk; of openat2 only those that make a file count. */
-export const MUTATING = [
-  'openat2',
-  'mkdirat',
-  'unlinkat',
-  'renameat2',
-  'linkat',
-  'fchmod',
-  'fchown',
-  'utimensat',
-  'pwrite64',
-  'ftruncate',
-  'fsetxattr',
-  'fsync',
-  'fdatasync',
-  'syncfs',
-] as const;
+import { MUTATING_CALLS } from '../../helpers/runtime/mutating-calls.ts';
 
 /** The n-th call of one name since strace was attached, counted from 1. */
 export interface Call {
@@ -55,7 +39,7 @@ export async function attach(
     '-o',
     log,
     '-e',
-    `trace=${[...MUTATING, ...also].join(',')}`,
+    `trace=${[...MUTATING_CALLS, ...also].join(',')}`,
     ...injects,
   ]);
   const ended = new Promise<void>((resolve) => void child.once('exit', () => resolve()));
@@ -102,7 +86,7 @@ function callsOf(log: string): Call[] {
     if (name === undefined) continue;
     const nth = (counts.get(name) ?? 0) + 1;
     counts.set(name, nth);
-    if (name !== 'openat2' || /O_CREAT|O_TMPFILE/.test(line)) calls.push({ name, nth });
+    if (name !== 'openat2' || /O_CREAT|O_TMPFILE|O_TRUNC/.test(line)) calls.push({ name, nth });
   }
   return calls;
 }

@@ -159,6 +159,34 @@ describe('native file calls', () => {
     assert.deepEqual(seen, ['fsync', 'statx']);
   });
 
+  it('an interposer is told the number of each call that changes something or brings it to the disk, from 1 on', () => {
+    const seen: string[] = [];
+    const note = (): void =>
+      interpose((call, _args, make, number) => {
+        seen.push(`${call} ${number ?? 'unnumbered'}`);
+        return make();
+      });
+    const reading = { flags: fs.constants.O_RDONLY, resolve: 0 };
+    const making = { flags: fs.constants.O_WRONLY | fs.constants.O_CREAT, mode: 0o600, resolve: 0 };
+    const unnamed = { flags: native.O_TMPFILE | fs.constants.O_RDWR, mode: 0o600, resolve: 0 };
+    try {
+      note();
+      const made = native.openat2(root, name('f'), making);
+      fs.closeSync(native.openat2(root, name('f'), reading));
+      fs.closeSync(native.openat2(root, name('.'), unnamed));
+      native.statx(root, name('f'));
+      native.pwrite(made, name('x'), 0n);
+      assert.throws(() => native.mkdirat(root, name('f'), 0o700), refusal('EEXIST', 'mkdirat'));
+      fs.closeSync(made);
+      note();
+      native.fsync(root);
+    } finally {
+      interpose(undefined);
+    }
+    const first = ['openat2 1', 'openat2 unnumbered', 'openat2 2', 'statx unnumbered', 'pwrite64 3', 'mkdirat 4'];
+    assert.deepEqual(seen, [...first, 'fsync 1']);
+  });
+
   it('an error names the call and the errno', () => {
     assert.throws(() => syscall('fsync', 9999), refusal('EBADF', 'fsync'));
   });
