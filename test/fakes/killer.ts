@@ -29,25 +29,28 @@ export async function attach(
   inject: readonly string[] = [],
   also: readonly string[] = [],
 ): Promise<Tracer> {
+  const injects = inject.flatMap((expression) => ['-e', `inject=${expression}`]);
+  const log = await watch(pid, ['-e', `trace=${[...MUTATING_CALLS, ...also].join(',')}`, ...injects]);
+  let calls: Call[] = [];
+  return {
+    calls: () => calls,
+    detach: async () => {
+      calls = callsOf(await log.end());
+    },
+  };
+}
+
+/** Attaches strace with options of the caller; `end` detaches it and gives what it wrote. */
+export async function watch(pid: number, options: readonly string[]): Promise<{ readonly end: () => Promise<string> }> {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'strace-'));
   const log = path.join(folder, 'log');
-  const injects = inject.flatMap((expression) => ['-e', `inject=${expression}`]);
-  const child = spawn('strace', [
-    '-f',
-    '-p',
-    String(pid),
-    '-o',
-    log,
-    '-e',
-    `trace=${[...MUTATING_CALLS, ...also].join(',')}`,
-    ...injects,
-  ]);
+  const child = spawn('strace', ['-f', '-p', String(pid), '-o', log, ...options]);
   const ended = new Promise<void>((resolve) => void child.once('exit', () => resolve()));
-  const watch = setInterval(() => {
+  const death = setInterval(() => {
     // strace 6.1 sometimes waits for ever for threads of a process that is dead, and its parent is then never told
     if (isDead(pid)) child.kill('SIGKILL');
   }, 100);
-  void ended.then(() => clearInterval(watch));
+  void ended.then(() => clearInterval(death));
   await new Promise<void>((resolve, reject) => {
     let said = '';
     child.stderr.on('data', (chunk: Buffer) => {
@@ -57,14 +60,13 @@ export async function attach(
     });
     child.once('exit', () => reject(new Error(`strace ended: ${said}`)));
   });
-  let calls: Call[] = [];
   return {
-    calls: () => calls,
-    detach: async () => {
+    end: async () => {
       child.kill('SIGTERM');
       await ended;
-      calls = callsOf(fs.readFileSync(log, 'utf8'));
+      const written = fs.readFileSync(log, 'utf8');
       fs.rmSync(folder, { recursive: true });
+      return written;
     },
   };
 }

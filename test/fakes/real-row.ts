@@ -4,6 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 
 import { bundle, ENTRIES } from '../../helpers/build/bundle.ts';
+import type { Entry } from '../../helpers/build/bundle.ts';
 import { readInstallation } from '../../helpers/runtime/installation.ts';
 import { UID_BASE } from '../../helpers/runtime/privileges.ts';
 import type { RowName } from '../../helpers/runtime/privileges.ts';
@@ -18,16 +19,23 @@ export interface RealInstallation {
 
 /** Bundles launch and the named rows. */
 export async function installRows(...rows: readonly RowName[]): Promise<RealInstallation> {
+  const names: ReadonlySet<string> = new Set(['launch', ...rows]);
+  return install(ENTRIES.filter(({ name }) => names.has(name)));
+}
+
+/** Bundles launch and, under the name and so with the privileges of promote, one that dies where it is ordered to. */
+export async function installVictim(): Promise<RealInstallation> {
+  const victim = 'test/fixtures/roles/promote-victim.ts';
+  const asPromote = ENTRIES.map((entry) => (entry.name === 'promote' ? { ...entry, source: victim } : entry));
+  return install(asPromote.filter(({ name }) => name === 'launch' || name === 'promote'));
+}
+
+async function install(entries: readonly Entry[]): Promise<RealInstallation> {
   const top = path.resolve(import.meta.dirname, '..', '..');
   const parent = fs.mkdtempSync(path.join(os.tmpdir(), 'rows-'));
   fs.chmodSync(parent, 0o755);
   const folder = path.join(parent, 'dist');
-  const names: ReadonlySet<string> = new Set(['launch', ...rows]);
-  await bundle(
-    top,
-    folder,
-    ENTRIES.filter(({ name }) => names.has(name)),
-  );
+  await bundle(top, folder, entries);
   return { folder, remove: () => fs.rmSync(parent, { recursive: true }) };
 }
 
