@@ -10,8 +10,11 @@ the figures of the last run of each; the command writes them.
 
 `;
 
+/** What the figures need to know of a campaign. */
+type Told = Pick<Campaign, 'name' | 'figures'>;
+
 /** Puts the figures of this run in place of the ones before, with seed and commit. */
-export function writeFigures(top: string, campaign: Campaign, standing: Standing): void {
+export function writeFigures(top: string, campaign: Told, standing: Standing): void {
   const file = path.join(top, 'docs', 'campaigns.md');
   const sections = new Map(fs.existsSync(file) ? sectionsOf(fs.readFileSync(file, 'utf8')) : []);
   sections.set(campaign.name, sectionFor(top, campaign, standing));
@@ -26,14 +29,15 @@ function sectionsOf(text: string): [string, string][] {
     .map((section) => [/^## (\S+)/.exec(section)?.[1] ?? '', `${section.trimEnd()}\n`]);
 }
 
-function sectionFor(top: string, campaign: Campaign, standing: Standing): string {
+function sectionFor(top: string, campaign: Told, standing: Standing): string {
   const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { cwd: top, encoding: 'utf8' }).trim();
   const counts = Object.entries(standing.counts).toSorted(([one], [other]) => one.localeCompare(other));
   const figures = campaign.figures?.(new Map(counts));
+  const seeded = standing.seed === '' ? 'Every case, no seed' : `Seed \`${standing.seed}\``;
   const lines = [
     `## ${campaign.name}`,
     '',
-    `Seed \`${standing.seed}\`, commit \`${commit}\`: ${standing.done} rounds in ${Math.round(standing.seconds)} s, ${standing.failures.length} failures.`,
+    `${seeded}, commit \`${commit}\`: ${standing.done} rounds in ${Math.round(standing.seconds)} s, ${standing.failures.length} failures.`,
     '',
     ...(figures === undefined ? countTable(counts) : [figures, '']),
     ...standing.failures.flatMap(({ round, message }) => [`- round ${round}: ${message.replaceAll('\n', ' ')}`]),
@@ -41,6 +45,7 @@ function sectionFor(top: string, campaign: Campaign, standing: Standing): string
   return `${lines.join('\n').trimEnd()}\n`;
 }
 
-function countTable(counts: readonly (readonly [string, number])[]): string[] {
+/** Counts as a table. */
+export function countTable(counts: readonly (readonly [string, number])[]): string[] {
   return ['| round | how often |', '|---|---|', ...counts.map(([what, count]) => `| ${what} | ${count} |`), ''];
 }

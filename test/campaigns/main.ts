@@ -3,12 +3,17 @@
  *
  * Runs rounds until N are done or M minutes have passed, prints failures with the seed that tells them again, and writes the
  * figures into docs/campaigns.md. Ends with 1 when a round failed.
+ *
+ * npm run campaign -- crash [--minutes M] [--resume] [--jobs N] [--state FILE]
+ *
+ * The crash matrix has a given list of cases and no seed; it runs until all are played.
  */
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { run } from './campaign.ts';
-import type { Campaign } from './campaign.ts';
+import type { Campaign, Standing } from './campaign.ts';
+import { runCrash } from './crash.ts';
 import { cuts } from './cuts.ts';
 import { writeFigures } from './figures.ts';
 import { fuzz } from './fuzz.ts';
@@ -23,6 +28,7 @@ const campaigns: readonly Campaign[] = [kills, cuts, racer, revocation, fuzz];
 function usage(why: string): never {
   const names = campaigns.map(({ name }) => name).join('|');
   console.error(`${why}\nnpm run campaign -- ${names} --minutes M --seed S [--rounds N] [--resume]`);
+  console.error('npm run campaign -- crash [--minutes M] [--resume] [--jobs N] [--state FILE]');
   process.exit(64);
 }
 
@@ -38,8 +44,34 @@ const { values, positionals } = parseArgs({
     seed: { type: 'string' },
     rounds: { type: 'string' },
     resume: { type: 'boolean', default: false },
+    jobs: { type: 'string' },
+    state: { type: 'string' },
   },
 });
+
+/** Prints what a campaign came to, keeps its figures and ends. */
+function finish(campaign: Pick<Campaign, 'name' | 'figures'>, standing: Standing): never {
+  for (const [what, count] of Object.entries(standing.counts).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+    console.log(`${String(count).padStart(6)}  ${what}`);
+  const seeded = standing.seed === '' ? '' : `, seed ${standing.seed}`;
+  console.log(`${standing.done} rounds, ${standing.failures.length} failures${seeded}`);
+  writeFigures(TOP, campaign, standing);
+  // Programs of a world may still be closing their last descriptors.
+  process.exit(standing.failures.length > 0 ? 1 : 0);
+}
+
+if (positionals[0] === 'crash') {
+  const { standing, figures } = await runCrash({
+    minutes: positive(values.minutes, Number.POSITIVE_INFINITY, 'minutes'),
+    jobs: Math.ceil(positive(values.jobs, 2, 'jobs')),
+    resume: values.resume,
+    file: path.resolve(values.state ?? path.join(STATE, 'crash.json')),
+  });
+  for (const { message } of standing.failures) console.log(`FAILED ${message}`);
+  console.log(figures);
+  finish({ name: 'crash', figures: () => figures }, standing);
+}
+
 const campaign = campaigns.find(({ name }) => name === positionals[0]);
 if (!campaign) usage(`expected the name of a campaign, got ${positionals[0] ?? 'nothing'}`);
 const wish = {
@@ -49,10 +81,4 @@ const wish = {
   resume: values.resume,
 };
 console.log(`campaign ${campaign.name}, seed ${wish.seed}, up to ${wish.rounds} rounds or ${wish.minutes} minutes`);
-const standing = await run(campaign, wish, STATE);
-for (const [what, count] of Object.entries(standing.counts).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-  console.log(`${String(count).padStart(6)}  ${what}`);
-console.log(`${standing.done} rounds, ${standing.failures.length} failures, seed ${standing.seed}`);
-writeFigures(TOP, campaign, standing);
-// Programs of a world may still be closing their last descriptors.
-process.exit(standing.failures.length > 0 ? 1 : 0);
+finish(campaign, await run(campaign, wish, STATE));
