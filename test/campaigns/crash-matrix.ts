@@ -8,10 +8,11 @@
 import { parseArgs } from 'node:util';
 
 import { Bench } from '../faults/crash/bench.ts';
-import { caseFrom } from '../faults/crash/case.ts';
+import { caseFrom, nameOfCase } from '../faults/crash/case.ts';
 import type { Case } from '../faults/crash/case.ts';
 import { countsOf, Matrix } from '../faults/crash/matrix.ts';
-import type { Failure } from '../faults/crash/matrix.ts';
+import type { Failure, Running } from '../faults/crash/matrix.ts';
+import { nameOf } from '../faults/crash/order.ts';
 import { ProgressLine } from './progress.ts';
 
 function usage(why: string): never {
@@ -40,23 +41,41 @@ function sentenceOf({ name, call, message }: Failure): string {
   return `FAILED ${name}, ${call}: ${message}\n  npm run crash-matrix -- --only ${name}`;
 }
 
+function unplayable(why: string): never {
+  bench.end();
+  return usage(why);
+}
+
+/** Plays one case; where the recovery is killed, the first kill alone and the numbers of that recovery come before it. */
+async function playOnly(played: Case): Promise<void> {
+  const known = matrix.cleans.get(played.depth)?.calls.length ?? 0;
+  if (played.apply.number > known) return unplayable(`the apply has ${known} numbered calls`);
+  await matrix.play([{ ...played, recovery: undefined }], running);
+  if (played.recovery === undefined || matrix.progress.failures.length > 0) return;
+  await matrix.number(running);
+  const second = matrix.second().filter((one) => nameOfCase(one) === nameOfCase(played));
+  if (second.length === 0) {
+    return unplayable(`the recovery after ${nameOf(played.apply)} has no call ${played.recovery.number}`);
+  }
+  await matrix.play(second, running);
+}
+
 const { only, jobs } = wishes();
 const began = performance.now();
 const bench = await Bench.begin();
 const matrix = await Matrix.begin(bench);
 const line = new ProgressLine();
 for (const [depth, { calls }] of matrix.cleans) console.log(`entries ${depth}: ${calls.length} numbered calls`);
-const cases = only === undefined ? matrix.first() : [only];
-const known = matrix.cleans.get(only?.depth ?? 'top')?.calls.length ?? 0;
-if (only !== undefined && only.apply.number > known) usage(`the apply has ${known} numbered calls`);
-await matrix.play(cases, {
+const running: Running = {
   jobs,
   goesOn: () => true,
   heard(total) {
     const { played, failures } = matrix.progress;
     line.tell(`${Object.keys(played).length + failures.length} of ${total} cases, ${failures.length} failures`);
   },
-});
+};
+if (only === undefined) await matrix.play(matrix.first(), running);
+else await playOnly(only);
 line.end();
 bench.end();
 const { played, states, failures } = matrix.progress;

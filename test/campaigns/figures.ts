@@ -5,8 +5,8 @@ import type { Campaign, Standing } from './campaign.ts';
 
 const HEAD = `# Campaigns
 
-Long runs beside the suite: \`npm run campaign -- NAME --minutes M --seed S\`. A round depends on the seed and its number alone. These are
-the figures of the last run of each; the command writes them.
+Long runs beside the suite: \`npm run campaign -- NAME --minutes M --seed S\`. A round depends on the seed and its number alone;
+the crash matrix has a list of cases and no seed. These are the figures of the last run of each; the command writes them.
 
 `;
 

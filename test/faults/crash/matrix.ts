@@ -80,7 +80,7 @@ export class Matrix {
     );
   }
 
-  /** Plays cases that were not played before; those of one state come one after the other. */
+  /** Plays the cases that were not played before. */
   async play(cases: readonly Case[], running: Running): Promise<void> {
     const open = cases.filter((played) => this.progress.played[nameOfCase(played)] === undefined);
     await eachOf(open, running, async (played) => {

@@ -7,7 +7,9 @@ import { bundle, ENTRIES } from '../../../helpers/build/bundle.ts';
 import { missingConfinement } from '../../../helpers/runtime/confined.ts';
 import { everyKind } from '../../fakes/every-kind.ts';
 import { hasStrace } from '../../fakes/killer.ts';
+import type { PromotionScene } from '../../fakes/promotion-scene.ts';
 import { Bench } from '../../faults/crash/bench.ts';
+import type { Work } from '../../faults/crash/bench.ts';
 import { cleanRun } from '../../faults/crash/case.ts';
 import { watchChanges } from '../../faults/crash/trace.ts';
 import { skipBecause } from '../../skip.ts';
@@ -30,19 +32,32 @@ describe('the numbering of calls at which a promotion is killed', function () {
     assert.ok(calls.length > 100, `${calls.length} calls`);
   });
 
-  it('no call that changes something or brings it to the disk escapes the numbering, in the order that strace sees', async function () {
-    if (!hasStrace()) skipBecause(this, 'strace');
-    const { scene } = everyKind('top');
+  /** Numbered calls of some work, and those that strace saw meanwhile. */
+  async function watched(scene: PromotionScene, work: Work): Promise<{ calls: string[]; seen: string[] }> {
     let seen: string[] = [];
-    const calls = await bench.number(scene, 'apply', async ({ pid }) => {
+    const calls = await bench.number(scene, work, async ({ pid }) => {
       await started(pid);
       const end = await watchChanges(pid);
       return async () => {
         seen = await end();
       };
     });
+    return { calls, seen };
+  }
+
+  it('no call of an apply or of a recovery that changes something or syncs escapes the numbering, in the order that strace sees', async function () {
+    if (!hasStrace()) skipBecause(this, 'strace');
+    const { scene } = everyKind('top');
+    const applied = await watched(scene, 'apply');
     scene.remove();
-    assert.deepEqual(seen, calls);
+    assert.deepEqual(applied.seen, applied.calls);
+    const { scene: cut } = everyKind('top');
+    const commit = applied.calls.findIndex((call) => call.endsWith('own journal.committed'));
+    await bench.kill(cut, 'apply', { number: commit + 1, side: 'before' });
+    const recovered = await watched(cut, 'recover');
+    cut.remove();
+    assert.ok(recovered.calls.length > 20, `${recovered.calls.length} calls`);
+    assert.deepEqual(recovered.seen, recovered.calls);
   });
 
   it('the process that dies is confined as promote is, by the same launch', async () => {
