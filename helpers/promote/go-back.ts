@@ -12,6 +12,7 @@ import type { Facts, Step } from './journal-records.ts';
 import { noteKept, rest } from './resting-place.ts';
 import { closeStage, disposeAll, openStage, restoreRootTime } from './stage-end.ts';
 import type { Scene, Settled } from './stage-end.ts';
+import { gatherStrays } from './strays.ts';
 import { takeBack } from './take-back.ts';
 import { atPlace, isSame, statusAt } from './tree.ts';
 import type { Tree } from './tree.ts';
@@ -30,6 +31,7 @@ export function goBack(
     const tree: Tree = { root: scene.root, stage, leases };
     const conflicts = new Set<number>();
     const twins = twinsOf(steps);
+    gatherStrays(stage, steps);
     for (const [index, step] of steps.toReversed().entries()) {
       if (takeBack(tree, step, twins.get(step.slot) ?? null) === 'conflict') conflicts.add(step.slot);
       onStep(index + 1);

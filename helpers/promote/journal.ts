@@ -17,7 +17,8 @@
  *              nothing but copies: throwing it away loses nothing. Records after `begin` decide nothing.
  *   prepared   All new content lies in the stage folder, is on the disk and has the digest that was approved. Each step is
  *              either before (its old file at its path) or after (its new file at its path and its old file in the stage
- *              folder, under the number of the step). The way out is back: every step that is after is undone.
+ *              folder, under the number of the step). After a crash a new folder may be before again and hold what was
+ *              placed in it. The way out is back: every step that is after is undone.
  *   committed  Every step is after and on the disk. The stage folder holds old files only. The way out is forward: the old
  *              files go to the history and the stage folder goes away.
  *   waiting    As committed, but some old file is still open for writing somewhere: it is kept until it can be judged.

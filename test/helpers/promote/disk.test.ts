@@ -17,6 +17,11 @@ const drafts = {
     crashes: 750,
     disks: 220,
   },
+  'a new folder with a file in it and a changed mode': {
+    draft: { made: { folder: 0o750 }, 'made/inside': { file: 'inside' }, mode: { mode: 0o755 } },
+    crashes: 1200,
+    disks: 260,
+  },
 } as const satisfies Readonly<Record<string, { draft: Draft; crashes: number; disks: number }>>;
 
 /** The promotion after each, so that what the first leaves unsynced meets a second one. */
@@ -31,8 +36,10 @@ const spare = {
   'stage-end.ts disposeAll: stage': 'what is in the stage folder again is removed again, and the folder with it',
   'journal.ts archiveJournal: own': 'the sync of the next mark follows before the next journal is made',
 } as const;
+const inside = { 'stage.ts stageFolder: stage/N': 'a folder that gets a file is synced again with its names' };
 const spares: Readonly<Record<keyof typeof drafts, Readonly<Record<string, string>>>> = {
   'a created, a changed and a deleted file': spare,
+  'a new folder with a file in it and a changed mode': { ...spare, ...inside },
 };
 
 /** The same in the way back of a recovery. */
