@@ -4,7 +4,7 @@
  */
 import { closeSync } from 'node:fs';
 import { statx, fsync, syncfs } from '../runtime/native-files.ts';
-import { touchedFolders, syncFolders } from './folder-times.ts';
+import { syncFolders, syncTaken, touchedFolders } from './folder-times.ts';
 import { goBack } from './go-back.ts';
 import { BULK_FILES, goForward } from './go-forward.ts';
 import { CommitUncertain, Journal, discardJournal, journalName } from './journal.ts';
@@ -213,6 +213,7 @@ class Promotion {
         await pace.step('applying', index + 1, steps.length);
       }
       syncFolders(root, steps);
+      syncTaken(tree.stage, steps);
       fsync(tree.stage);
     } finally {
       closeSync(tree.stage);

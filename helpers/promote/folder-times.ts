@@ -10,7 +10,7 @@ import type { FileStatus } from '../runtime/native-files.ts';
 import { openFolder, splitPath, WalkRefused } from '../files/walk.ts';
 import type { Begin, Folder, Step } from './journal-records.ts';
 import { stopFor } from './stop.ts';
-import { isSame, slotName, statusAt } from './tree.ts';
+import { isSame, openFolderAt, slotName, statusAt } from './tree.ts';
 import type { Tree } from './tree.ts';
 
 const ITSELF = Buffer.alloc(0);
@@ -71,6 +71,19 @@ export function syncFolders(root: number, steps: readonly Step[]): void {
   const paths = new Map<string, Buffer>();
   for (const { path } of steps) paths.set(keyOf(folderOf(path)), folderOf(path));
   for (const path of paths.values()) atFolder(root, path, fsync);
+}
+
+/** Brings folders that went into the stage folder to the disk, so that what was taken out of them is not in them again. Throws NativeError. */
+export function syncTaken(stage: number, steps: readonly Step[]): void {
+  for (const { change, type, slot } of steps) {
+    if (change !== 'deleted' || type !== 'directory') continue;
+    const descriptor = openFolderAt(stage, slotName(slot));
+    try {
+      fsync(descriptor);
+    } finally {
+      closeSync(descriptor);
+    }
+  }
 }
 
 /** Puts the times of touched folders back where nobody else changed them, but for the root's. Called while the stage folder still stands. */

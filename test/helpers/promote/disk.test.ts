@@ -22,6 +22,16 @@ const drafts = {
     crashes: 1200,
     disks: 260,
   },
+  'a deleted folder with a file in it and a new folder with none': {
+    draft: { old: 'removed', 'old/inside': 'removed', empty: { folder: 0o750 } },
+    crashes: 400,
+    disks: 160,
+  },
+  'a file that becomes a folder with a file in it and a folder that becomes a file': {
+    draft: { flip: { folder: 0o755 }, 'flip/file': { file: 'inside' }, was: { file: 'a file now' } },
+    crashes: 1300,
+    disks: 300,
+  },
 } as const satisfies Readonly<Record<string, { draft: Draft; crashes: number; disks: number }>>;
 
 /** The promotion after each, so that what the first leaves unsynced meets a second one. */
@@ -37,9 +47,12 @@ const spare = {
   'journal.ts archiveJournal: own': 'the sync of the next mark follows before the next journal is made',
 } as const;
 const inside = { 'stage.ts stageFolder: stage/N': 'a folder that gets a file is synced again with its names' };
+const empty = { 'folder-times.ts syncTaken: stage/N': 'nothing was taken out of a folder that was empty' };
 const spares: Readonly<Record<keyof typeof drafts, Readonly<Record<string, string>>>> = {
   'a created, a changed and a deleted file': spare,
   'a new folder with a file in it and a changed mode': { ...spare, ...inside },
+  'a deleted folder with a file in it and a new folder with none': spare,
+  'a file that becomes a folder with a file in it and a folder that becomes a file': { ...spare, ...inside, ...empty },
 };
 
 /** The same in the way back of a recovery. */
