@@ -98,6 +98,26 @@ export function openAfter(
   return { kept, pending };
 }
 
+/** One disk that a crash before an operation may leave, drawn by `below`, where there are too many to look at each. */
+export function drawnCrash(
+  start: Disk,
+  operations: readonly Operation[],
+  before: number,
+  below: (limit: number) => number,
+): Disk {
+  const { kept, pending } = openAfter(start, operations, before);
+  const disk = new Map(kept);
+  const missing = new Set<string>();
+  // most are there, or few, or half of them
+  const lostOfEight = below(9);
+  for (const { cells, forms } of pending) {
+    const isLost = cells.some((cell) => missing.has(cell)) || below(8) < lostOfEight;
+    if (isLost) for (const cell of cells) missing.add(cell);
+    else forms[below(forms.length)]?.(disk);
+  }
+  return disk;
+}
+
 /** The disk once all operations are on it. */
 export function applied(start: Disk, operations: readonly Operation[]): Disk {
   const disk = new Map(start);
