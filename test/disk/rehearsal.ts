@@ -8,6 +8,7 @@ import fs from 'node:fs';
 import { PromoteHandlers } from '../../helpers/promote/handlers.ts';
 import { MarkDamaged, readMark } from '../../helpers/promote/mark.ts';
 import { recover } from '../../helpers/promote/recover.ts';
+import type { Recovered } from '../../helpers/promote/recover.ts';
 import { readUnverified } from '../../helpers/protocol/statements.ts';
 import { interpose } from '../../helpers/runtime/libc.ts';
 import type { PromotionScene, Wanted } from '../fakes/promotion-scene.ts';
@@ -29,6 +30,15 @@ export interface Ending {
   /** The disk that the recovery found, with all that it made on the way, and what it did, for crashes in it. */
   readonly start: Disk;
   readonly operations: readonly Operation[];
+}
+
+/** A disk in the real folders. */
+export interface Placed {
+  /** Recovers, and returns what is answered and what is said to the owner. */
+  readonly recover: () => Recovered & { readonly said: readonly string[] };
+  readonly read: () => Disk;
+  /** What was done since, and the disk that it was done to. */
+  readonly done: () => { readonly operations: readonly Operation[]; readonly start: Disk };
 }
 
 const BOOT = 'this boot';
@@ -84,20 +94,43 @@ export class Rehearsal {
 
   /** Recovers from a disk and says what stands then, among the trees of a recording. */
   recover(disk: Disk, recording: Recording): Ending {
-    const recorder = this.#recorder(writeCopy(disk, this.#tops), disk);
-    interpose(recorder.interposer);
+    const placed = this.place(disk);
     let fault: string | undefined;
     try {
-      fault = this.#faultOfRecovery();
-    } finally {
-      interpose(undefined);
+      fault = faultOfRecovery(placed);
+    } catch (error) {
+      fault = `the recovery ends with ${String(error)}`;
     }
-    const after = readCopy(this.#tops, recorder.known);
-    const tree = treeOf(after, this.#root, recording.start);
-    const side = sideOf(tree, recording);
-    if (side === undefined) fault ??= `no tree that may stand: ${[...tree].join('; ')}`;
+    const after = placed.read();
+    const side = this.sideOf(after, recording);
+    if (side === undefined)
+      fault ??= `no tree that may stand: ${[...treeOf(after, this.#root, recording.start)].join('; ')}`;
     else fault ??= this.#faultOfOwn(after, recording.promotions.slice(0, side));
-    return { side, fault, operations: recorder.operations, start: new Map([...disk, ...recorder.born]) };
+    return { side, fault, ...placed.done() };
+  }
+
+  /** Makes a disk in the real folders. */
+  place(disk: Disk): Placed {
+    const recorder = this.#recorder(writeCopy(disk, this.#tops), disk);
+    return {
+      recover: () => {
+        const said: string[] = [];
+        interpose(recorder.interposer);
+        try {
+          const log = (sentence: string): void => void said.push(sentence);
+          return { ...recover(this.#given, { bootId: BOOT, now: Date.now(), log }), said };
+        } finally {
+          interpose(undefined);
+        }
+      },
+      read: () => readCopy(this.#tops, recorder.known),
+      done: () => ({ operations: recorder.operations, start: new Map([...disk, ...recorder.born]) }),
+    };
+  }
+
+  /** Which tree of a recording a disk holds. */
+  sideOf(disk: Disk, recording: Recording): Side | undefined {
+    return sideOf(treeOf(disk, this.#root, recording.start), recording);
   }
 
   /** What tells two disks apart for a recovery, as text; promote knows files of its own folder by name and content alone. */
@@ -172,16 +205,6 @@ export class Rehearsal {
     }
   }
 
-  #faultOfRecovery(): string | undefined {
-    const said: string[] = [];
-    const moment = { bootId: BOOT, now: Date.now(), log: (sentence: string) => void said.push(sentence) };
-    const { outcome, conflicts } = recover(this.#given, moment);
-    if (outcome === 'needs-attention' || conflicts.length > 0)
-      return `a person is asked: ${[outcome, ...said].join(', ')}`;
-    const again = recover(this.#given, moment).outcome;
-    return again === 'nothing-to-do' ? undefined : `a second recovery finds something: ${again}`;
-  }
-
   /** What promote's own folder must hold beside a tree: nothing under way, and of each promotion that was made its old files and its mark. */
   #faultOfOwn(disk: Disk, made: readonly Promoted[]): string | undefined {
     const paths = pathsOf(disk, this.#own);
@@ -208,6 +231,14 @@ export class Rehearsal {
       throw error;
     }
   }
+}
+
+function faultOfRecovery(placed: Placed): string | undefined {
+  const { outcome, conflicts, said } = placed.recover();
+  if (outcome === 'needs-attention' || conflicts.length > 0)
+    return `a person is asked: ${[outcome, ...said].join(', ')}`;
+  const again = placed.recover().outcome;
+  return again === 'nothing-to-do' ? undefined : `a second recovery finds something: ${again}`;
 }
 
 /** Where the last promotion of a recording names its journal prepared, and where its commit is told: after the sync that follows its name. */

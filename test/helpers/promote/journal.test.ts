@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 
 import { PromoteHandlers, PromoteRefused } from '../../../helpers/promote/handlers.ts';
 import { JournalDamaged, readRecords, RecordWriter } from '../../../helpers/promote/journal-records.ts';
-import type { Begin, JournalRecord } from '../../../helpers/promote/journal-records.ts';
 import { recover } from '../../../helpers/promote/recover.ts';
 import type { Recovered } from '../../../helpers/promote/recover.ts';
 import { repair } from '../../../helpers/promote/repair.ts';
+import { fileTraps } from '../../fakes/file-traps.ts';
 import { hasStrace } from '../../fakes/killer.ts';
 import { applyPlainly } from '../../fakes/plain-promote.ts';
 import { timeless } from '../../fakes/promotion-scene.ts';
@@ -19,9 +18,6 @@ import { skipBecause } from '../../skip.ts';
 /** The owner's log is not what is looked at here. */
 const log = (): void => undefined;
 
-/** Positions that are tried of each journal; all of them are a campaign. */
-const POSITIONS = 60;
-
 type State = 'staging' | 'prepared' | 'committed';
 
 /** Where a kill leaves each state: before the journal is prepared, in the middle of the steps, in the middle of the cleaning. */
@@ -30,14 +26,6 @@ const cuts: Readonly<Record<State, string>> = {
   prepared: 'renameat2:signal=KILL:when=9',
   committed: 'unlinkat:signal=KILL:when=3',
 };
-
-function random(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
 
 /** A scene in the middle of its promotion. */
 class CutScene {
@@ -79,7 +67,6 @@ class CutScene {
 
 describe('a journal that is not whole', function () {
   this.timeout(180_000);
-  const seed = Date.now() % 1_000_000;
   let cut: CutScene | undefined;
 
   before(function () {
@@ -88,50 +75,6 @@ describe('a journal that is not whole', function () {
   afterEach(() => {
     cut?.remove();
     cut = undefined;
-  });
-
-  for (const state of ['prepared', 'committed'] as const) {
-    it(`${state}, truncated anywhere or with any bit flipped, is never half-replayed`, async () => {
-      const next = random(seed);
-      cut = await CutScene.in(state);
-      const whole = fs.readFileSync(cut.journal);
-      const left = cut.scene.listing();
-      for (let round = 0; round < POSITIONS; round += 1) {
-        const at = Math.floor(next() * whole.length);
-        const damaged = round % 2 === 0 ? whole.subarray(0, at) : Buffer.from(whole);
-        if (round % 2 === 1) damaged[at] = (damaged[at] ?? 0) ^ (1 << Math.floor(next() * 8));
-        fs.writeFileSync(cut.journal, damaged);
-        assert.deepEqual(
-          cut.recover(),
-          { outcome: 'needs-attention', conflicts: [] },
-          `seed ${seed}, round ${round}, byte ${at}`,
-        );
-        assert.deepEqual(cut.scene.listing(), left);
-        assert.deepEqual(fs.readFileSync(cut.journal), Buffer.from(damaged));
-      }
-      fs.writeFileSync(cut.journal, whole);
-      assert.equal(cut.recover().outcome, state === 'prepared' ? 'rolled-back' : 'cleaned');
-      if (state === 'prepared') assert.deepEqual(cut.scene.listing(), cut.before);
-      else assert.equal(fs.readFileSync(cut.scene.at('changed'), 'utf8'), 'new');
-    });
-  }
-
-  it('staging, with a first record that cannot be read, is kept while a stage folder stands', async () => {
-    cut = await CutScene.in('staging');
-    const whole = fs.readFileSync(cut.journal);
-    const left = cut.scene.listing();
-    for (const damaged of [
-      whole.subarray(0, 0),
-      whole.subarray(0, 20),
-      Buffer.concat([Buffer.from([1]), whole.subarray(1)]),
-    ]) {
-      fs.writeFileSync(cut.journal, damaged);
-      assert.equal(cut.recover().outcome, 'needs-attention');
-      assert.deepEqual(cut.scene.listing(), left);
-    }
-    fs.writeFileSync(cut.journal, whole.subarray(0, whole.length - 1));
-    assert.equal(cut.recover().outcome, 'rolled-back');
-    assert.deepEqual(cut.scene.listing(), cut.before);
   });
 
   it('a commit that was cut before its state was entered goes back', async () => {
@@ -144,36 +87,12 @@ describe('a journal that is not whole', function () {
     assert.deepEqual(cut.scene.listing(), cut.before);
   });
 
-  const foreign: readonly (readonly [string, Partial<Record<keyof Begin, unknown>>])[] = [
-    ['of another root', { rootIdentity: '0'.repeat(64) }],
-    ['of another root of the same identity', { rootIno: '1' }],
-    ['of another device within one boot', { rootDev: '1' }],
-    ['of a newer format', { format: 2 }],
-  ];
-  for (const [sentence, changes] of foreign) {
-    it(`one ${sentence} is refused and kept`, async () => {
-      cut = await CutScene.in('prepared');
-      const left = cut.scene.listing();
-      rewrite(cut.journal, (record) => (record.kind === 'begin' ? { ...record, ...changes } : record) as JournalRecord);
-      assert.equal(cut.recover().outcome, 'needs-attention');
-      assert.deepEqual(cut.scene.listing(), left);
-      assert.ok(fs.existsSync(cut.journal));
-    });
-  }
-
-  it('one of another boot is replayed, whatever number the device has now', async () => {
-    cut = await CutScene.in('prepared');
-    rewrite(cut.journal, (record) => (record.kind === 'begin' ? { ...record, rootDev: '1' } : record));
-    assert.equal(cut.recover('another boot').outcome, 'rolled-back');
-    assert.deepEqual(cut.scene.listing(), cut.before);
-  });
-
   it('S-165 a journal, lock or mark that is a link, a second name, a FIFO, another user’s or open to others is refused', async () => {
     cut = await CutScene.in('prepared');
     const { journal, scene } = cut;
     const left = scene.listing();
     const real = path.join(scene.folder, 'real');
-    for (const trap of traps) {
+    for (const trap of fileTraps) {
       fs.renameSync(journal, real);
       if (!trap(real, journal)) continue;
       assert.equal(cut.recover().outcome, 'needs-attention');
@@ -185,7 +104,7 @@ describe('a journal that is not whole', function () {
     assert.equal(cut.recover().outcome, 'rolled-back');
     for (const name of ['lock', 'mark']) {
       const file = path.join(scene.own, name);
-      for (const trap of traps) {
+      for (const trap of fileTraps) {
         fs.renameSync(file, real);
         if (!trap(real, file)) continue;
         const now = scene.listing();
@@ -266,26 +185,4 @@ async function answersOf(scene: PromotionScene): Promise<string[]> {
   } finally {
     for (const descriptor of [root, draft, own, owner, configuration]) fs.closeSync(descriptor);
   }
-}
-
-/** Ways in which a file is not what promote wrote; each returns false where this user cannot make it. */
-const traps: readonly ((real: string, name: string) => boolean)[] = [
-  (real, name) => (fs.symlinkSync(real, name), true),
-  (real, name) => (fs.linkSync(real, name), true),
-  (_, name) => spawnSync('mkfifo', [name]).status === 0,
-  (real, name) => (fs.copyFileSync(real, name), fs.chmodSync(name, 0o644), true),
-  (real, name) => {
-    fs.copyFileSync(real, name);
-    fs.chmodSync(name, 0o600);
-    if (process.getuid?.() === 0) fs.chownSync(name, 65534, 65534);
-    else fs.chmodSync(name, 0o620);
-    return true;
-  },
-];
-
-/** Writes a journal again with other records, each bound to the ones before it as its writer would. */
-function rewrite(journal: string, change: (record: JournalRecord) => JournalRecord): void {
-  const writer = new RecordWriter();
-  const { records } = readRecords(fs.readFileSync(journal));
-  fs.writeFileSync(journal, Buffer.concat(records.map((record) => writer.next(change(record)))));
 }
