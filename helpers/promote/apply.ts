@@ -19,6 +19,7 @@ import { hasLeases, makeStage } from './stage.ts';
 import { discardStage, openStage } from './stage-end.ts';
 import type { Scene } from './stage-end.ts';
 import { stageStep } from './stage-plan.ts';
+import type { Contents } from './stage-plan.ts';
 import { NativeError } from '../runtime/libc.ts';
 import { Stopped } from './stop.ts';
 import type { StopCode } from './stop.ts';
@@ -54,7 +55,7 @@ export type Applied =
 /** Applies a verified plan, all or restore. Throws only where no way out could be finished: recovery has the word then. */
 export async function apply(
   scene: Scene,
-  draft: number,
+  contents: Contents,
   opening: Opening,
   plan: readonly Planned[],
   pace: Pace,
@@ -73,7 +74,7 @@ export async function apply(
     if (error instanceof Stopped) return { outcome: 'refused', code: error.code, path: error.path };
     throw error;
   }
-  const work = new Promotion(scene, draft, beginOf(scene.root, opening));
+  const work = new Promotion(scene, contents, beginOf(scene.root, opening));
   return work.run(plan, before, folders, pace);
 }
 
@@ -91,13 +92,13 @@ function beginOf(root: number, opening: Opening): Begin {
 
 class Promotion {
   readonly #scene: Scene;
-  readonly #draft: number;
+  readonly #contents: Contents;
   readonly #begin: Begin;
   #staging: Staging | undefined;
 
-  constructor(scene: Scene, draft: number, begin: Begin) {
+  constructor(scene: Scene, contents: Contents, begin: Begin) {
     this.#scene = scene;
-    this.#draft = draft;
+    this.#contents = contents;
     this.#begin = begin;
   }
 
@@ -179,7 +180,7 @@ class Promotion {
       const isBulk = plan.filter(({ after }) => after !== null).length >= BULK_FILES;
       for (const planned of plan) {
         const { slot, path, change, type } = planned;
-        const after = stageStep({ root, stage, draft: this.#draft, sync: !isBulk }, planned);
+        const after = stageStep({ root, stage, contents: this.#contents, sync: !isBulk }, planned);
         const step: Step = { kind: 'step', slot, path, change, type, before: before[slot] ?? null, after };
         journal.append(step);
         steps.push(step);

@@ -19,6 +19,7 @@ import type { Recovered } from './recover.ts';
 import { admitKey, KeyRefused } from '../protocol/signed.ts';
 import { repair } from './repair.ts';
 import { committedIds, restingIds } from './resting-place.ts';
+import { draftContents } from './stage-plan.ts';
 import { Stopped } from './stop.ts';
 
 /** A request that is refused; `code` is one of the protocol's. */
@@ -124,7 +125,8 @@ export class PromoteHandlers {
     const pin = this.#pin();
     try {
       const approved = approve(this.#given, this.#bootId, body, pin);
-      const applied = await apply(this.#given, this.#given.draft, approved.opening, approved.plan, this.#pace());
+      const contents = draftContents(this.#given.draft);
+      const applied = await apply(this.#given, contents, approved.opening, approved.plan, this.#pace());
       return replyOf(applied, approved);
     } catch (error) {
       if (error instanceof Stopped) return { outcome: 'refused', code: error.code, ...named(error.path) };

@@ -16,7 +16,7 @@ export interface Side {
   readonly sha256: string;
 }
 
-/** One step before anything was looked at; `content` is the draft's content file, 0 where the host's own content stays. */
+/** One step before anything was looked at; `content` is the number of its new content, null where it has none or the host's own stays. */
 export interface Planned {
   readonly slot: number;
   readonly path: Buffer;
@@ -24,7 +24,7 @@ export interface Planned {
   readonly type: Change['type'];
   readonly before: Side | null;
   readonly after: Side | null;
-  readonly content: number;
+  readonly content: number | null;
 }
 
 /** Most changes of one promotion. */
@@ -32,31 +32,38 @@ const CHANGE_LIMIT = 200_000;
 
 const ranks = { deleted: 0, directory: 1, created: 2, modified: 3 } as const;
 
-function rankOf(change: Change): number {
-  return change.kind === 'created' && change.type === 'directory' ? ranks.directory : ranks[change.kind];
+function rankOf({ change, type }: Pick<Planned, 'change' | 'type'>): number {
+  return change === 'created' && type === 'directory' ? ranks.directory : ranks[change];
+}
+
+/** Puts steps into the order in which each of them finds its folder, and numbers them. */
+export function inOrder(steps: readonly Omit<Planned, 'slot'>[]): Planned[] {
+  const sorted = steps.toSorted((one, two) => {
+    const [rank, other] = [rankOf(one), rankOf(two)];
+    if (rank !== other) return rank - other;
+    const order = Buffer.compare(one.path, two.path);
+    return rank === ranks.deleted ? -order : order;
+  });
+  return sorted.map((step, slot) => ({ slot, ...step }));
 }
 
 /** Orders the changes of a manifest into steps and refuses lists that contradict themselves. Throws Stopped. */
 export function planOf(manifest: Manifest, draft: IndexState): Planned[] {
   if (manifest.changes.length === 0) throw new Stopped('PROMOTION_MANIFEST_INVALID');
   if (manifest.changes.length > CHANGE_LIMIT) throw new Stopped('PROMOTION_REJECTED');
-  const rows = manifest.changes.map((change) => ({ change, path: fromPathText(change.path), rank: rankOf(change) }));
+  const rows = manifest.changes.map((change) => ({ change, path: fromPathText(change.path) }));
   checkLimits(rows);
   checkTree(rows);
-  rows.sort((one, two) => {
-    if (one.rank !== two.rank) return one.rank - two.rank;
-    const order = Buffer.compare(one.path, two.path);
-    return one.rank === ranks.deleted ? -order : order;
-  });
-  return rows.map(({ change, path }, slot) => ({
-    slot,
-    path,
-    change: change.kind,
-    type: change.type,
-    before: sideOf(change.before),
-    after: sideOf(change.after),
-    content: contentOf(draft, path),
-  }));
+  return inOrder(
+    rows.map(({ change, path }) => ({
+      path,
+      change: change.kind,
+      type: change.type,
+      before: sideOf(change.before),
+      after: sideOf(change.after),
+      content: contentOf(draft, path),
+    })),
+  );
 }
 
 interface Row {
@@ -70,9 +77,10 @@ function sideOf(side: Change['after']): Side | null {
   return 'sha256' in side ? { mode, bytes: side.bytes, sha256: side.sha256 } : { mode, bytes: 0, sha256: '' };
 }
 
-function contentOf(draft: IndexState, path: Buffer): number {
+/** In a draft's index 0 says that the host's own content stays. */
+function contentOf(draft: IndexState, path: Buffer): number | null {
   const now = draft.entries.get(path.toString('latin1'))?.now;
-  return now?.type === 'file' ? now.content : 0;
+  return now?.type === 'file' && now.content !== 0 ? now.content : null;
 }
 
 /** Modes that no approval can give (N-528, S-153) or that would lock us out before the commit, and names that are ours. */

@@ -1,4 +1,4 @@
-/* New content for each planned step, from the draft's descriptor or, where only the mode changes, from the host's own file. */
+/* New content for each planned step, from where the plan has it or, where only the mode changes, from the host's own file. */
 import { closeSync } from 'node:fs';
 import { DraftDamaged } from '../files/draft-index.ts';
 import { openContent } from '../files/draft.ts';
@@ -6,15 +6,27 @@ import { NativeError } from '../runtime/libc.ts';
 import type { Facts } from './journal-records.ts';
 import type { Planned, Side } from './plan.ts';
 import { stageFile, stageFolder } from './stage.ts';
+import type { Mismatch } from './stage.ts';
 import { Stopped, stopFor } from './stop.ts';
 import { atPlace, openAt } from './tree.ts';
+
+/** Where new content comes from: `open` opens one by its number, `mismatch` is the reason that ends it where it is not what was planned. */
+export interface Contents {
+  readonly open: (content: number) => number;
+  readonly mismatch: Mismatch;
+}
 
 /** Where content comes from and where it goes, open; `sync` is false where one syncfs of the whole stage follows. */
 export interface Staging {
   readonly root: number;
   readonly stage: number;
-  readonly draft: number;
+  readonly contents: Contents;
   readonly sync: boolean;
+}
+
+/** New content of an approved draft. */
+export function draftContents(draft: number): Contents {
+  return { open: (content) => openContent(draft, content), mismatch: 'PROMOTION_REVIEW_STALE' };
 }
 
 /** Stages what a step will place and returns its facts, or null for a deletion. Throws Stopped, NativeError. */
@@ -37,49 +49,34 @@ export function stageStep(staging: Staging, planned: Planned): Facts | null {
   }
 }
 
-function stageNew(staging: Staging, { slot, path, content }: Planned, after: Side): Facts {
-  return withContent(staging.draft, content, path, (descriptor) =>
-    stageFile(
-      staging.stage,
-      slot,
-      { descriptor, mismatch: 'PROMOTION_REVIEW_STALE', replaces: undefined },
-      after,
-      path,
-      staging.sync,
-    ),
-  );
+function stageNew({ stage, contents, sync }: Staging, planned: Planned, after: Side): Facts {
+  const { slot, path, content } = planned;
+  if (content === null) throw new Stopped('PROMOTION_MANIFEST_INVALID', path);
+  return withContent(contents, content, path, (descriptor) => {
+    const source = { descriptor, mismatch: contents.mismatch, replaces: undefined };
+    return stageFile(stage, slot, source, after, path, sync);
+  });
 }
 
-function stageChanged(
-  { stage, draft, sync }: Staging,
-  { slot, path, content }: Planned,
-  after: Side,
-  replaces: number,
-): Facts {
-  if (content === 0) {
-    return stageFile(
-      stage,
-      slot,
-      { descriptor: replaces, mismatch: 'PROMOTION_CONFLICT', replaces },
-      after,
-      path,
-      sync,
-    );
+function stageChanged({ stage, contents, sync }: Staging, planned: Planned, after: Side, replaces: number): Facts {
+  const { slot, path, content } = planned;
+  if (content === null) {
+    const source = { descriptor: replaces, mismatch: 'PROMOTION_CONFLICT', replaces } as const;
+    return stageFile(stage, slot, source, after, path, sync);
   }
-  return withContent(draft, content, path, (descriptor) =>
-    stageFile(stage, slot, { descriptor, mismatch: 'PROMOTION_REVIEW_STALE', replaces }, after, path, sync),
+  return withContent(contents, content, path, (descriptor) =>
+    stageFile(stage, slot, { descriptor, mismatch: contents.mismatch, replaces }, after, path, sync),
   );
 }
 
-/** Opens a content file of the draft; one that is missing or is something else is not what was reviewed. */
-function withContent(draft: number, content: number, path: Buffer, work: (descriptor: number) => Facts): Facts {
-  if (content === 0) throw new Stopped('PROMOTION_MANIFEST_INVALID', path);
+/** Opens new content; one that is missing or is something else is not what was planned. */
+function withContent(contents: Contents, content: number, path: Buffer, work: (descriptor: number) => Facts): Facts {
   let descriptor: number;
   try {
-    descriptor = openContent(draft, content);
+    descriptor = contents.open(content);
   } catch (cause) {
     const isOther = cause instanceof DraftDamaged || (cause instanceof NativeError && cause.code !== 'EIO');
-    throw isOther ? new Stopped('PROMOTION_REVIEW_STALE', path, { cause }) : cause;
+    throw isOther ? new Stopped(contents.mismatch, path, { cause }) : cause;
   }
   try {
     return work(descriptor);

@@ -26,6 +26,7 @@ import type { Facts } from './journal-records.ts';
 import { takeLease } from './lease.ts';
 import type { Side } from './plan.ts';
 import { Stopped } from './stop.ts';
+import type { StopCode } from './stop.ts';
 import { factsOf, openFolderAt, slotName } from './tree.ts';
 
 const ITSELF = Buffer.alloc(0);
@@ -44,10 +45,13 @@ export function removeStage(root: number, name: string): void {
   unlinkat(root, Buffer.from(name), AT_REMOVEDIR);
 }
 
+/** The reason that ends a promotion whose new content is not the expected one. */
+export type Mismatch = Extract<StopCode, 'PROMOTION_REVIEW_STALE' | 'PROMOTION_CONFLICT'>;
+
 /** Where the content of a new file comes from: an open file, the code for content that is not the expected one, and the file it will replace. */
 export interface Source {
   readonly descriptor: number;
-  readonly mismatch: 'PROMOTION_REVIEW_STALE' | 'PROMOTION_CONFLICT';
+  readonly mismatch: Mismatch;
   readonly replaces: number | undefined;
 }
 
