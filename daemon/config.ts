@@ -27,6 +27,7 @@ export function defaultPolicy(): Policy {
       why: 'Files that usually hold secrets.',
     },
     limits: { concurrentCommands: 16, runtimeMs: 30_000, why: 'Enough for one agent at work.' },
+    history: { megabytes: 1024, days: 30, why: 'Enough to take back a promotion that turned out wrong.' },
   };
 }
 
@@ -53,7 +54,7 @@ export function parsePolicy(text: string): Policy {
   });
 }
 
-/** SHA-256 of what the policy decides, 32 bytes; the owner's reasons are not part of it. */
+/** SHA-256 of what the policy decides for others, 32 bytes; the owner's reasons and what the machine keeps for its owner are not part of it. */
 export function policyDigest(policy: Policy): Buffer {
   const { operations: rules, promotion, difference, ignore, limits } = policy;
   const decided = {

@@ -25,7 +25,7 @@ export function showPolicy(terminal: Terminal, places: Places, isJson: boolean):
     permits(policy, key) ? 'allow' : policy.operations.deny.includes(key) ? 'deny' : 'not allowed';
   const rows = operations.map(({ key, caller, description }) => [verdict(key), key, caller, description]);
   for (const line of columns(rows)) say(terminal, line.startsWith('allow') ? line : styled(terminal, 'yellow', line));
-  const { promotion, difference, ignore, limits } = policy;
+  const { promotion, difference, ignore, limits, history } = policy;
   const rule = promotionRule(places);
   say(terminal, `promotion    confirmed by ${confirmedBy(rule?.inForce ?? promotion.confirm)}`);
   if (rule?.difference)
@@ -36,7 +36,14 @@ export function showPolicy(terminal: Terminal, places: Places, isJson: boolean):
   );
   say(terminal, `ignore       ${ignore.patterns.length === 0 ? 'nothing' : ignore.patterns.join('  ')}`);
   say(terminal, `limits       ${limits.concurrentCommands} commands side by side, ${limits.runtimeMs} ms each`);
+  say(terminal, `history      ${historyRule(history)}`);
   say(terminal, `digest       ${policyDigest(policy).toString('hex')}`);
+}
+
+/** How much of promotions is kept for an undo, as a sentence. */
+export function historyRule({ megabytes, days }: Pick<Policy['history'], 'megabytes' | 'days'>): string {
+  if (megabytes === 0 || days === 0) return 'nothing but a note of the newest promotion is kept';
+  return `up to ${megabytes} MiB of the last ${days} ${days === 1 ? 'day' : 'days'} can be undone`;
 }
 
 /** Says whether the policy can be used. Throws CliFailure: difference with what is wrong. */

@@ -5,7 +5,7 @@ import { fsync, statx, syncfs } from '../runtime/native-files.ts';
 import { copyOut } from './dispose.ts';
 import { folderOf } from './folder-times.ts';
 import { pathsOf } from './go-back.ts';
-import { HISTORY_LIMIT_BYTES, pruneHistory } from './history.ts';
+import { DEFAULT_BYTES, pruneHistory } from './history.ts';
 import type { JournalFile, Prepared } from './journal.ts';
 import type { Step } from './journal-records.ts';
 import { rest, RestingFolder } from './resting-place.ts';
@@ -50,7 +50,7 @@ export function goForward(
     }
     const waitsAlready = disposal.open && file.folder !== scene.own;
     if (!waitsAlready) rest(scene.own, file, disposal.open ? 'waiting' : 'history', id, kept);
-    pruneHistory(scene.own, now);
+    if (scene.limits !== undefined) pruneHistory(scene.own, now, scene.limits);
     return { kept, open: disposal.open };
   } finally {
     closeSync(stage);
@@ -74,7 +74,7 @@ function saveUnlessFull(scene: Scene, tree: Tree, prepared: Prepared, onStep: (d
 function saveHistory(scene: Scene, tree: Tree, { begin, steps }: Prepared, onStep: (done: number) => void): void {
   const old = steps.filter(({ before, type }) => before !== null && type === 'file');
   const total = old.reduce((sum, { before }) => sum + (before?.size ?? 0), 0);
-  if (old.length === 0 || total > HISTORY_LIMIT_BYTES) return;
+  if (old.length === 0 || total > (scene.limits?.bytes ?? DEFAULT_BYTES)) return;
   const isBulk = old.length >= BULK_FILES;
   const folder = new RestingFolder(scene.own, 'history', begin.promotion);
   try {

@@ -10,9 +10,10 @@ import { approve } from './approve.ts';
 import type { Approved, Given } from './approve.ts';
 import type { Applied, Pace, Phase } from './apply.ts';
 import { CommitUncertain, findJournal } from './journal.ts';
+import { limitsOf, pruneHistory } from './history.ts';
 import { MarkDamaged } from './mark.ts';
 import { createOwn, openOwn, UntrustedFile } from './own-folder.ts';
-import { readPin } from './owner-folder.ts';
+import { readPin, readPolicy } from './owner-folder.ts';
 import type { OwnerPin, PromoteBody, PromoteRefusal, PromoteReply } from './protocol.ts';
 import { causeOf, needsPerson, recover } from './recover.ts';
 import type { Recovered } from './recover.ts';
@@ -20,6 +21,7 @@ import { admitKey, KeyRefused } from '../protocol/signed.ts';
 import { repair } from './repair.ts';
 import { committedIds, restingIds } from './resting-place.ts';
 import { draftContents } from './stage-plan.ts';
+import type { Scene } from './stage-end.ts';
 import { Stopped } from './stop.ts';
 
 /** A request that is refused; `code` is one of the protocol's. */
@@ -67,8 +69,10 @@ export class PromoteHandlers {
   recover({ promotions }: PromoteBody<'promote.recover'>): Omit<PromoteReply<'promote.recover'>, 'slot'> {
     try {
       this.#lockOwn();
-      const settled = this.#settle();
-      const committed = new Set(committedIds(this.#given.own));
+      const scene = this.#scene();
+      const settled = this.#settle(scene);
+      const committed = new Set(committedIds(scene.own));
+      if (scene.limits !== undefined) pruneHistory(scene.own, Date.now(), scene.limits);
       return { ...settled, promoted: promotions.filter((id) => committed.has(id)) };
     } catch (error) {
       if (!needsPerson(error)) throw error;
@@ -77,8 +81,8 @@ export class PromoteHandlers {
     }
   }
 
-  #settle(): Recovered {
-    if (this.#lockRoot()) return recover(this.#given, { bootId: this.#bootId, now: Date.now(), log: this.#log });
+  #settle(scene: Scene): Recovered {
+    if (this.#lockRoot()) return recover(scene, { bootId: this.#bootId, now: Date.now(), log: this.#log });
     // Without a journal nothing of the root is touched: whoever holds its lock keeps no daemon from starting.
     if (this.#isSettled()) return { outcome: 'nothing-to-do', conflicts: [] };
     throw rootBusy();
@@ -89,7 +93,7 @@ export class PromoteHandlers {
     if (this.#ownLock === undefined) throw unsettled();
     if (!this.#lockRoot()) throw rootBusy();
     try {
-      return repair(this.#given, choice);
+      return repair(this.#scene(), choice);
     } catch (error) {
       if (!needsPerson(error)) throw error;
       this.#log(causeOf('recovery', error));
@@ -126,7 +130,7 @@ export class PromoteHandlers {
     try {
       const approved = approve(this.#given, this.#bootId, body, pin);
       const contents = draftContents(this.#given.draft);
-      const applied = await apply(this.#given, contents, approved.opening, approved.plan, this.#pace());
+      const applied = await apply(this.#scene(), contents, approved.opening, approved.plan, this.#pace());
       return replyOf(applied, approved);
     } catch (error) {
       if (error instanceof Stopped) return { outcome: 'refused', code: error.code, ...named(error.path) };
@@ -153,6 +157,19 @@ export class PromoteHandlers {
       return findJournal(own) === undefined && restingIds(own, 'attention').length === 0;
     } catch (error) {
       if (needsPerson(error)) return false;
+      throw error;
+    }
+  }
+
+  /** The folders, with the limits that the owner's policy states at this moment. */
+  #scene(): Scene {
+    const { own, root, configuration } = this.#given;
+    try {
+      const policy = readPolicy(configuration);
+      return { own, root, limits: policy && limitsOf(policy) };
+    } catch (error) {
+      // A policy that cannot be believed says nothing about what may be forgotten.
+      if (needsPerson(error)) return { own, root };
       throw error;
     }
   }

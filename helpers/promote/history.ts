@@ -1,13 +1,31 @@
-/* Promotions that can be rolled back later, and how many of them are kept: the newest, up to a size and an age. */
+/*
+ * Promotions that can be undone later, and how much of them is kept: the newest, up to a size and an age that the owner sets.
+ *
+ * INVARIANT 1  The newest one is never forgotten whole: its journal shows that it was committed. Beyond a limit its old files go.
+ */
 import { closeSync } from 'node:fs';
 import { AT_REMOVEDIR, fsync, statx, unlinkat } from '../runtime/native-files.ts';
+import type { Policy } from '../protocol/policy.ts';
 import { restingIds, RestingFolder } from './resting-place.ts';
-import { namesIn, openFolderAt } from './tree.ts';
+import { namesIn, openFolderAt, statusAt } from './tree.ts';
 
-/** Old files of all kept promotions together, in bytes; of one promotion alone no more are kept either. */
-export const HISTORY_LIMIT_BYTES = 1_073_741_824;
-/** A promotion older than this is forgotten, in ms. */
-const HISTORY_LIMIT_MS = 30 * 86_400_000;
+const JOURNAL = 'journal';
+const MIB = 1_048_576;
+const DAY_MS = 86_400_000;
+
+/** How much is kept: old files of all kept promotions together, of one alone too, in bytes, and their age in ms. */
+export interface HistoryLimits {
+  readonly bytes: number;
+  readonly ageMs: number;
+}
+
+/** Limits as the owner's policy states them; no day is no byte either. */
+export function limitsOf({ history: { megabytes, days } }: Policy): HistoryLimits {
+  return { bytes: days === 0 ? 0 : megabytes * MIB, ageMs: days * DAY_MS };
+}
+
+/** Most old files of one promotion, in bytes, while nobody can say what the owner wants. */
+export const DEFAULT_BYTES = 1024 * MIB;
 
 interface Kept {
   readonly id: string;
@@ -15,25 +33,41 @@ interface Kept {
   readonly atNs: bigint;
 }
 
-/** Forgets the oldest promotions beyond the limits; the newest stays whatever its size, since it shows that it was committed. `now` in ms since the Unix epoch. Throws NativeError. */
-export function pruneHistory(own: number, now: number): void {
+/** Forgets the oldest promotions beyond the limits. `now` in ms since the Unix epoch. Throws NativeError. */
+export function pruneHistory(own: number, now: number, limits: HistoryLimits): void {
   const kept = restingIds(own, 'history').map((id) => sizeOf(own, id));
   kept.sort((one, two) => (one.atNs > two.atNs ? -1 : 1));
   let bytes = 0;
   for (const [index, promotion] of kept.entries()) {
     bytes += promotion.bytes;
-    const isOld = promotion.atNs < BigInt(now - HISTORY_LIMIT_MS) * 1_000_000n;
-    if (isOld || (index > 0 && bytes > HISTORY_LIMIT_BYTES)) forget(own, promotion.id);
+    const isOld = promotion.atNs <= BigInt(now - limits.ageMs) * 1_000_000n;
+    if (!isOld && bytes <= limits.bytes) continue;
+    if (index === 0) dropOldFiles(own, promotion.id);
+    else forget(own, promotion.id);
   }
 }
 
+/** The journal's time is when the promotion went to rest; one without a journal is resting just now. */
 function sizeOf(own: number, id: string): Kept {
   const folder = new RestingFolder(own, 'history', id);
   try {
-    const files = namesIn(folder.open()).map((name) => statx(folder.open(), name));
+    const opened = folder.open();
+    const files = namesIn(opened).map((name) => statx(opened, name));
     const bytes = files.reduce((sum, { size }) => sum + Number(size), 0);
-    const atNs = files.reduce((latest, { ctimeNs }) => (ctimeNs > latest ? ctimeNs : latest), 0n);
-    return { id, bytes, atNs };
+    const latest = files.reduce((time, { ctimeNs }) => (ctimeNs > time ? ctimeNs : time), 0n);
+    return { id, bytes, atNs: statusAt(opened, Buffer.from(JOURNAL))?.ctimeNs ?? latest };
+  } finally {
+    folder.close();
+  }
+}
+
+/** Drops what a kept promotion could be undone with; that it was committed stays known. Throws NativeError. */
+export function dropOldFiles(own: number, id: string): void {
+  const folder = new RestingFolder(own, 'history', id);
+  try {
+    const old = namesIn(folder.open()).filter((name) => /^\d+$/.test(name.toString('latin1')));
+    for (const name of old) unlinkat(folder.open(), name, 0);
+    if (old.length > 0) fsync(folder.open());
   } finally {
     folder.close();
   }

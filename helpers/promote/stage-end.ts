@@ -4,6 +4,7 @@ import { AT_REMOVEDIR, fsync, futimens, statx, unlinkat } from '../runtime/nativ
 import { kindOf } from '../files/walk.ts';
 import { disposeOf } from './dispose.ts';
 import { isSoonAfter, setTime } from './folder-times.ts';
+import type { HistoryLimits } from './history.ts';
 import type { JournalFile, Prepared } from './journal.ts';
 import { JournalDamaged } from './journal-records.ts';
 import type { Begin, Staging } from './journal-records.ts';
@@ -17,10 +18,11 @@ const ITSELF = Buffer.alloc(0);
 /** Between the journal's time and the removal of the stage folder lies one call; a busy machine may take this long for it, in ns. */
 const REMOVAL_NS = 2_000_000_000n;
 
-/** The two folders that a promotion works between, open. */
+/** The two folders that a promotion works between, open, and how much of it the owner wants kept; where that cannot be read, nothing is forgotten. */
 export interface Scene {
   readonly own: number;
   readonly root: number;
+  readonly limits?: HistoryLimits | undefined;
 }
 
 /** How a way out ended. `kept` are paths, as path text, of which a second copy was kept or a person's file was left; `open` is true while the stage folder must stay. */

@@ -41,6 +41,16 @@ export const policySchema = z.strictObject({
     runtimeMs: z.int().min(1000).max(300_000).default(30_000),
     why,
   }),
+  /** What `promote` keeps so that promotions can be undone; a policy of the time before this section has its defaults. */
+  history: z
+    .strictObject({
+      /** Most that all kept promotions hold together, in MiB. */
+      megabytes: z.int().min(0).max(1_048_576).default(1024),
+      /** A promotion older than this many days is forgotten. */
+      days: z.int().min(0).max(3650).default(30),
+      why,
+    })
+    .prefault({}),
 });
 export type Policy = z.infer<typeof policySchema>;
 

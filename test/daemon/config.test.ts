@@ -17,6 +17,14 @@ const text = (value: unknown) => JSON.stringify(value);
 describe("the owner's policy", () => {
   it('survives being written and read', () => assert.deepEqual(parsePolicy(text(base)), base));
 
+  it('written before history was a section of it has the defaults of that section, and the digest that was confirmed', () => {
+    const { history, ...older } = base;
+    const read = parsePolicy(text(older));
+    assert.deepEqual(read.history, { ...history, why: '' });
+    assert.deepEqual(policyDigest(read), policyDigest(base));
+    assert.deepEqual(policyDigest({ ...base, history: { megabytes: 0, days: 0, why: '' } }), policyDigest(base));
+  });
+
   it('permits every operation of the list and nothing that is only named', () => {
     for (const { key } of operations) assert.ok(permits(base, key), key);
     const named = { ...base, operations: { allow: ['command.run'], deny: [], why: '' } };
@@ -37,6 +45,7 @@ describe("the owner's policy", () => {
       text({ ...base, limits: { ...base.limits, runtimeMs: 300_001 } }),
       /limits\.runtimeMs/,
     ],
+    ['keeps less than nothing', text({ ...base, history: { days: -1 } }), /history\.days/],
     ['has a version of the future', text({ ...base, version: 2 }), /version/],
     ['lacks a section', text({ ...base, promotion: undefined }), /promotion/],
   ];
