@@ -3,6 +3,7 @@
  * compile.
  */
 import type { AvailabilityReason, EnvelopeRefusal, MachineRefusal } from '../protocol/errors.ts';
+import type { UndoCode } from '../protocol/history-facts.ts';
 import type { FailureCode } from '../protocol/operations.ts';
 import type { DaemonRefusal } from '../../daemon/protocol.ts';
 import type { KeyStoreRefusal } from '../key-store/protocol.ts';
@@ -287,6 +288,20 @@ export const promote: Record<PromoteRefusal, Line> = {
     'What was cut short is settled by itself once the folder is free; a promotion that was refused is approved again.',
   ],
   PIN_INVALID: ["The owner's pin cannot be read or believed.", 'Pair again, or restore `owner/pin.json`.'],
+};
+
+/** Why a kept promotion is not undone, beside the codes of results that a promotion has too. */
+export const undo: Record<UndoCode, Line> = {
+  UNDO_UNKNOWN: ['No promotion of this id is kept.', '`nessie-executor history` lists those that are.'],
+  UNDO_WAITING: [
+    'An old file of it is still open in some program, or the file system has no leases and a day has not passed.',
+    'Close the program; what waits goes to the history by itself.',
+  ],
+  UNDO_DONE: ['It was undone already.', '`nessie-executor history` shows the undo, which can be undone itself.'],
+  UNDO_NOT_KEPT: [
+    'Its old files were not kept, or not all: they were larger than the owner keeps, older, or the disk was full.',
+    'Take them from a backup; `history` in `policy.json` says how much is kept from now on.',
+  ],
 };
 
 /** What the daemon answers its owner. */

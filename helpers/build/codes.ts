@@ -20,6 +20,7 @@ const groups: readonly (readonly [title: string, intro: string, lines: Readonly<
   ['The key', 'What key-store refuses.', codes.keyStore],
   ['The workspace', 'What workspace refuses.', codes.workspace],
   ['Promotion', 'What promote refuses before it begins.', codes.promote],
+  ['History', 'Why a promotion that was made is not undone; the codes of results apply too.', codes.undo],
   ['The command line', 'What the daemon answers its owner.', codes.daemon],
   ['Pairing, at the machine', 'How a pairing ended here.', codes.joining],
   ['Pairing, at the control plane', 'What it refuses a machine.', codes.pairing],

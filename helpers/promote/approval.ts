@@ -146,8 +146,8 @@ export function neededConfirmation(
   return { manifestDigest: digest, at: confirmation.at };
 }
 
-/** One of the future is none: it would never grow old. */
-function isFresh(at: number, { spent }: Mark, digest: string, now: number): boolean {
+/** Whether a confirmation of that time still holds and was not used up. One of the future is none: it would never grow old. */
+export function isFresh(at: number, { spent }: Pick<Mark, 'spent'>, digest: string, now: number): boolean {
   if (at > now + CLOCK_AHEAD_MS || now - at > CONFIRMATION_MS) return false;
   return spent.every((last) => last.manifestDigest !== digest || last.at < at);
 }

@@ -72,6 +72,7 @@ export function approve(given: Given, bootId: string, body: PromoteBody<'promote
     promotion: statement.promotion,
     executor: statement.executor,
     run: statement.run,
+    undoes: null,
     manifestDigest: digest,
     approvalDigest: approval.digest.toString('hex'),
     rootIdentity: identity,

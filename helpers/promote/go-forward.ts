@@ -5,7 +5,7 @@ import { fsync, statx, syncfs } from '../runtime/native-files.ts';
 import { copyOut } from './dispose.ts';
 import { folderOf } from './folder-times.ts';
 import { pathsOf } from './go-back.ts';
-import { DEFAULT_BYTES, pruneHistory } from './history.ts';
+import { DEFAULT_BYTES, markUndone, pruneHistory } from './history.ts';
 import type { JournalFile, Prepared } from './journal.ts';
 import type { Step } from './journal-records.ts';
 import { rest, RestingFolder } from './resting-place.ts';
@@ -30,6 +30,7 @@ export function goForward(
 ): Settled {
   const { begin, staging, steps, leases } = prepared;
   const id = begin.promotion;
+  if (begin.undoes !== null) markUndone(scene.own, begin.undoes, id);
   const stage = openStage(scene.root, begin.stage, staging.stageIno);
   if (stage === undefined) {
     if (!touchesRoot(steps)) restoreRootTime(scene.root, file, begin);
@@ -61,7 +62,7 @@ function touchesRoot(steps: readonly Step[]): boolean {
   return steps.some(({ path }) => folderOf(path).length === 0);
 }
 
-/** The new tree stands already: a full disk costs the roll back, not the promotion. */
+/** The new tree stands already: a full disk costs the undo, not the promotion. */
 function saveUnlessFull(scene: Scene, tree: Tree, prepared: Prepared, onStep: (done: number) => void): void {
   try {
     saveHistory(scene, tree, prepared, onStep);
@@ -70,7 +71,7 @@ function saveUnlessFull(scene: Scene, tree: Tree, prepared: Prepared, onStep: (d
   }
 }
 
-/** Copies old files into the history before they are dropped, so that the promotion can be rolled back later. */
+/** Copies old files into the history before they are dropped, so that the promotion can be undone later. */
 function saveHistory(scene: Scene, tree: Tree, { begin, steps }: Prepared, onStep: (done: number) => void): void {
   const old = steps.filter(({ before, type }) => before !== null && type === 'file');
   const total = old.reduce((sum, { before }) => sum + (before?.size ?? 0), 0);

@@ -1,5 +1,6 @@
 /*
- * The requests of promote in the only order that they may come: recover, then repair or one apply, and cancel at any time.
+ * The requests of promote in the only order that they may come: recover, then repair, looks at the history, or one apply or undo, and
+ * cancel at any time.
  */
 import { closeSync, constants } from 'node:fs';
 import { NativeError } from '../runtime/libc.ts';
@@ -10,6 +11,7 @@ import { approve } from './approve.ts';
 import type { Approved, Given } from './approve.ts';
 import type { Applied, Pace, Phase } from './apply.ts';
 import { CommitUncertain, findJournal } from './journal.ts';
+import { JournalDamaged } from './journal-records.ts';
 import { limitsOf, pruneHistory } from './history.ts';
 import { MarkDamaged } from './mark.ts';
 import { createOwn, openOwn, UntrustedFile } from './own-folder.ts';
@@ -22,7 +24,9 @@ import { repair } from './repair.ts';
 import { committedIds, restingIds } from './resting-place.ts';
 import { draftContents } from './stage-plan.ts';
 import type { Scene } from './stage-end.ts';
-import { Stopped } from './stop.ts';
+import { named, Stopped } from './stop.ts';
+import { undo } from './undo.ts';
+import { pastPromotions, undoPlan } from './undo-look.ts';
 
 /** A request that is refused; `code` is one of the protocol's. */
 export class PromoteRefused extends Error {
@@ -34,6 +38,9 @@ export class PromoteRefused extends Error {
     this.code = code;
   }
 }
+
+/** An answer of whatever ended before its first change. */
+type Refusal = Extract<PromoteReply<'promote.apply'>, { outcome: 'refused' }>;
 
 /** How many steps are done before other requests are let in, unless time has passed. */
 const STEPS_AT_ONCE = 64;
@@ -109,7 +116,28 @@ export class PromoteHandlers {
     return running;
   }
 
-  /** Ends an apply before its commit. */
+  /** Promotions that are kept, newest first. */
+  history(): PromoteReply<'promote.history'> {
+    const promotions = pastPromotions(this.#given);
+    if (this.#isSettled()) return { promotions };
+    const refusal = { code: 'PROMOTION_RECOVERY_REQUIRED' } as const;
+    return { promotions: promotions.map((past) => ({ ...past, refusal: past.refusal ?? refusal })) };
+  }
+
+  /** What undoing a kept promotion would change. */
+  undoPlan(body: PromoteBody<'promote.undo-plan'>): PromoteReply<'promote.undo-plan'> {
+    if (!this.#isSettled()) return { outcome: 'refused', code: 'PROMOTION_RECOVERY_REQUIRED' };
+    return undoPlan(this.#given, body);
+  }
+
+  /** Takes a kept promotion back. */
+  undo(body: PromoteBody<'promote.undo'>): Promise<PromoteReply<'promote.undo'>> {
+    const running = this.#undo(body);
+    this.#running = running.catch(() => undefined);
+    return running;
+  }
+
+  /** Ends an apply or an undo before its commit. */
   cancel(): PromoteReply<'promote.cancel'> {
     this.#isCancelled = true;
     return {};
@@ -124,14 +152,30 @@ export class PromoteHandlers {
   }
 
   async #apply(body: PromoteBody<'promote.apply'>): Promise<PromoteReply<'promote.apply'>> {
-    if (this.#ownLock === undefined || !this.#isSettled()) throw unsettled();
-    if (!this.#lockRoot()) throw rootBusy();
+    this.#begin();
     const pin = this.#pin();
-    try {
+    return this.#answered(async () => {
       const approved = approve(this.#given, this.#bootId, body, pin);
       const contents = draftContents(this.#given.draft);
       const applied = await apply(this.#scene(), contents, approved.opening, approved.plan, this.#pace());
       return replyOf(applied, approved);
+    });
+  }
+
+  async #undo({ promotion }: PromoteBody<'promote.undo'>): Promise<PromoteReply<'promote.undo'>> {
+    this.#begin();
+    return this.#answered(() => undo(this.#given, this.#scene(), { bootId: this.#bootId, promotion }, this.#pace()));
+  }
+
+  /** Nothing is begun before what stands is settled and the root is ours. Throws PromoteRefused. */
+  #begin(): void {
+    if (this.#ownLock === undefined || !this.#isSettled()) throw unsettled();
+    if (!this.#lockRoot()) throw rootBusy();
+  }
+
+  async #answered<Reply>(work: () => Promise<Reply>): Promise<Reply | Refusal> {
+    try {
+      return await work();
     } catch (error) {
       if (error instanceof Stopped) return { outcome: 'refused', code: error.code, ...named(error.path) };
       this.#log(causeOf('promotion', error));
@@ -147,7 +191,7 @@ export class PromoteHandlers {
   /** What broke and left no journal has changed nothing; where one is left, the recovery has the word. */
   #codeOfBreak(error: unknown): 'PROMOTION_IO_FAILURE' | 'PROMOTION_JOURNAL_INVALID' | 'PROMOTION_RECOVERY_REQUIRED' {
     if (!this.#isSettled()) return 'PROMOTION_RECOVERY_REQUIRED';
-    const isUnbelieved = error instanceof MarkDamaged || error instanceof UntrustedFile;
+    const isUnbelieved = [MarkDamaged, UntrustedFile, JournalDamaged].some((kind) => error instanceof kind);
     return isUnbelieved ? 'PROMOTION_JOURNAL_INVALID' : 'PROMOTION_IO_FAILURE';
   }
 
@@ -264,9 +308,4 @@ function replyOf(applied: Applied, { opening, digest }: Approved): PromoteReply<
     case 'rolled-back':
       return { outcome: 'rolled-back', code: applied.code, ...named(applied.path), kept: [...applied.kept] };
   }
-}
-
-/** A path that fits the answer; one that is longer as path text is left out. */
-function named(path: string | undefined): { path?: string } {
-  return path === undefined || path.length > 4096 ? {} : { path };
 }

@@ -5,11 +5,18 @@
  */
 import { closeSync } from 'node:fs';
 import { AT_REMOVEDIR, fsync, statx, unlinkat } from '../runtime/native-files.ts';
+import { promotionIdSchema } from '../protocol/ids.ts';
+import type { PromotionId } from '../protocol/ids.ts';
 import type { Policy } from '../protocol/policy.ts';
-import { restingIds, RestingFolder } from './resting-place.ts';
+import { readJournal } from './journal.ts';
+import type { Prepared } from './journal.ts';
+import { JournalDamaged } from './journal-records.ts';
+import { hasOwn, replaceOwn } from './own-folder.ts';
+import { isResting, restingIds, RestingFolder } from './resting-place.ts';
 import { namesIn, openFolderAt, statusAt } from './tree.ts';
 
 const JOURNAL = 'journal';
+const UNDONE = 'undone';
 const MIB = 1_048_576;
 const DAY_MS = 86_400_000;
 
@@ -61,16 +68,76 @@ function sizeOf(own: number, id: string): Kept {
   }
 }
 
-/** Drops what a kept promotion could be undone with; that it was committed stays known. Throws NativeError. */
-export function dropOldFiles(own: number, id: string): void {
+/** One kept promotion; `digest`, 64 hexadecimal digits, is that of its journal. */
+export interface PastPromotion {
+  readonly prepared: Prepared;
+  readonly digest: string;
+  readonly state: 'kept' | 'waiting' | 'undone';
+}
+
+/** Ids of all promotions that are kept or wait to be. */
+export function pastIds(own: number): PromotionId[] {
+  const ids = new Set([...restingIds(own, 'waiting'), ...restingIds(own, 'history')]);
+  return [...ids].flatMap((id) => promotionIdSchema.safeParse(id).data ?? []);
+}
+
+/** Reads a kept promotion, or undefined where there is none. Throws JournalDamaged, UntrustedFile. */
+export function readPast(own: number, id: string): PastPromotion | undefined {
+  const isWaiting = isResting(own, 'waiting', id);
+  const place = isWaiting ? 'waiting' : 'history';
+  if (!isResting(own, place, id)) return undefined;
+  const folder = new RestingFolder(own, place, id);
+  try {
+    if (!folder.has(JOURNAL)) return undefined;
+    const found = readJournal(folder.open(), JOURNAL, 'committed');
+    if (found.state === 'staging' || found.prepared.begin.promotion !== id)
+      throw new JournalDamaged('a journal of another promotion');
+    const state = isWaiting ? 'waiting' : folder.has(UNDONE) ? 'undone' : 'kept';
+    return { prepared: found.prepared, digest: found.digest, state };
+  } finally {
+    folder.close();
+  }
+}
+
+/** Notes that a promotion was undone, by another one, so that it is not undone twice; its old files are back and go. May be repeated. Throws NativeError. */
+export function markUndone(own: number, id: string, by: string): void {
+  if (!isResting(own, 'history', id)) return;
+  dropOldFiles(own, id);
   const folder = new RestingFolder(own, 'history', id);
   try {
-    const old = namesIn(folder.open()).filter((name) => /^\d+$/.test(name.toString('latin1')));
+    if (!hasOwn(folder.open(), UNDONE)) replaceOwn(folder.open(), UNDONE, Buffer.from(by));
+  } finally {
+    folder.close();
+  }
+}
+
+/** How many old files are kept of a promotion, and their bytes. */
+export function oldFilesOf(own: number, id: string): { readonly count: number; readonly bytes: number } {
+  if (!isResting(own, 'history', id)) return { count: 0, bytes: 0 };
+  const folder = new RestingFolder(own, 'history', id);
+  try {
+    const old = oldFilesIn(folder.open());
+    return { count: old.length, bytes: old.reduce((sum, name) => sum + Number(statx(folder.open(), name).size), 0) };
+  } finally {
+    folder.close();
+  }
+}
+
+/** Drops what a kept promotion could be undone with; that it was committed stays known. */
+function dropOldFiles(own: number, id: string): void {
+  const folder = new RestingFolder(own, 'history', id);
+  try {
+    const old = oldFilesIn(folder.open());
     for (const name of old) unlinkat(folder.open(), name, 0);
     if (old.length > 0) fsync(folder.open());
   } finally {
     folder.close();
   }
+}
+
+/** Old files lie under the slots of their steps. */
+function oldFilesIn(folder: number): Buffer[] {
+  return namesIn(folder).filter((name) => /^\d+$/.test(name.toString('latin1')));
 }
 
 function forget(own: number, id: string): void {

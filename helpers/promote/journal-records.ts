@@ -11,7 +11,9 @@ import type { Plain } from '../protocol/codec.ts';
 import { sha256 } from '../protocol/signed.ts';
 
 /** Version of the records below; a journal of another version is left to the version that wrote it. */
-export const JOURNAL_FORMAT = 1;
+export const JOURNAL_FORMAT = 2;
+/** The first version knew no undo; its journals are read as those of promotions. */
+const WITHOUT_UNDO = 1;
 
 /** What a file or folder is, by which it is known again: `ino` and `mtimeNs` (ns since the Unix epoch) decimal, `sha256` 64 hexadecimal digits, empty for a folder. */
 export interface Facts {
@@ -29,6 +31,8 @@ export interface Begin {
   readonly promotion: string;
   readonly executor: string;
   readonly run: string;
+  /** Promotion that this one takes back, null where it applies a draft. */
+  readonly undoes: string | null;
   /** 64 hexadecimal digits each, as the two below. */
   readonly manifestDigest: string;
   readonly approvalDigest: string;
@@ -149,13 +153,14 @@ function plainOf(payload: Buffer): Plain {
   }
 }
 
-type Field = 'text' | 'count' | 'bytes' | 'flag' | 'facts' | 'change' | 'type';
+type Field = 'text' | 'text or null' | 'count' | 'bytes' | 'flag' | 'facts' | 'change' | 'type';
 const shapes: { readonly [Kind in JournalRecord['kind']]: Readonly<Record<string, Field>> } = {
   begin: {
     format: 'count',
     promotion: 'text',
     executor: 'text',
     run: 'text',
+    undoes: 'text or null',
     manifestDigest: 'text',
     approvalDigest: 'text',
     rootIdentity: 'text',
@@ -180,17 +185,25 @@ const factsShape: Readonly<Record<string, Field>> = {
   sha256: 'text',
 };
 
+type PlainFields = { [key: string]: Plain };
+
 function readRecord(value: Plain): JournalRecord {
   if (!isObject(value) || typeof value['kind'] !== 'string' || !Object.hasOwn(shapes, value['kind']))
     throw new JournalDamaged('a record of unknown kind');
   // The line above found the key itself in `shapes`.
   const shape = shapes[value['kind'] as JournalRecord['kind']];
-  if (value['kind'] === 'begin' && value['format'] !== JOURNAL_FORMAT)
-    throw new JournalDamaged('a journal of another version');
-  const { kind: _kind, ...fields } = value;
+  const record = value['kind'] === 'begin' ? inThisFormat(value) : value;
+  const { kind: _kind, ...fields } = record;
   if (!fits(fields, shape)) throw new JournalDamaged(`a ${value['kind']} record with other fields`);
   // `fits` compared every field with the shape of this kind.
-  return value as unknown as JournalRecord;
+  return record as unknown as JournalRecord;
+}
+
+function inThisFormat(begin: PlainFields): PlainFields {
+  if (begin['format'] === WITHOUT_UNDO && begin['undoes'] === undefined)
+    return { ...begin, format: JOURNAL_FORMAT, undoes: null };
+  if (begin['format'] !== JOURNAL_FORMAT) throw new JournalDamaged('a journal of another version');
+  return begin;
 }
 
 function fits(value: { readonly [key: string]: Plain }, shape: Readonly<Record<string, Field>>): boolean {
@@ -202,6 +215,8 @@ function isField(value: Plain | undefined, field: Field | undefined): boolean {
   switch (field) {
     case 'text':
       return typeof value === 'string';
+    case 'text or null':
+      return value === null || typeof value === 'string';
     case 'count':
       return typeof value === 'number' && Number.isInteger(value) && value >= 0;
     case 'bytes':
@@ -219,6 +234,6 @@ function isField(value: Plain | undefined, field: Field | undefined): boolean {
   }
 }
 
-function isObject(value: Plain | undefined): value is { [key: string]: Plain } {
+function isObject(value: Plain | undefined): value is PlainFields {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array);
 }

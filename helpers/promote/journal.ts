@@ -1,5 +1,6 @@
 /*
- * The journal of one promotion: what lets a crash at any moment be answered with the old tree or the new one.
+ * The journal of one promotion, or of the undo of one, which is a promotion of old files: what lets a crash at any moment be answered
+ * with the old tree or the new one.
  *
  * It is one file in promote's own folder. Its name is its state, its records (journal-records.ts) are what a state needs to
  * be left. A state changes by one rename, and only after everything that the next state relies on is on the disk.
@@ -37,6 +38,7 @@
  * INVARIANT 8  A file that is neither what was there nor what was placed is a person's work: it is never moved,
  *              overwritten or removed.
  * INVARIANT 9  Going back and going forward may be repeated from any point where they were cut.
+ * INVARIANT 10 What an undo took back is noted beside its own journal after the undo's is committed and before that goes to rest.
  */
 import { closeSync } from 'node:fs';
 import { RENAME, fsync, pwrite, renameat2, unlinkat } from '../runtime/native-files.ts';
@@ -152,10 +154,10 @@ export interface Prepared {
   readonly leases: boolean;
 }
 
-/** A journal that was found. */
+/** A journal that was found; `digest`, 64 hexadecimal digits, binds every record of it. */
 export type FoundJournal =
   | { readonly state: 'staging'; readonly begin: Begin | undefined; readonly staging: Staging | undefined }
-  | { readonly state: 'prepared' | 'committed'; readonly prepared: Prepared };
+  | { readonly state: 'prepared' | 'committed'; readonly prepared: Prepared; readonly digest: string };
 
 /** Reads the journal that an earlier process left, or undefined. Throws JournalDamaged, UntrustedFile; the file is left as it is (INVARIANT 6). */
 export function findJournal(own: number): FoundJournal | undefined {
@@ -170,7 +172,7 @@ export function findJournal(own: number): FoundJournal | undefined {
 export function readJournal(folder: number, name: string, state: JournalState): FoundJournal {
   const content = readTrusted(folder, name, JOURNAL_LIMIT_BYTES, ownTrust());
   if (content === undefined) throw new JournalDamaged(`${name} went away while it was read`);
-  const { records, whole } = readRecords(content);
+  const { records, chain, whole } = readRecords(content);
   const [begin, staging] = records;
   if (state === 'staging') {
     return {
@@ -181,7 +183,8 @@ export function readJournal(folder: number, name: string, state: JournalState): 
   }
   const committed = records.at(-1)?.kind === 'commit';
   if (state === 'committed' && !(committed && whole)) throw new JournalDamaged('a committed journal that is not whole');
-  return { state, prepared: readPrepared(committed ? records.slice(0, -1) : records) };
+  const prepared = readPrepared(committed ? records.slice(0, -1) : records);
+  return { state, prepared, digest: chain.toString('hex') };
 }
 
 /** Anything after a whole prepare record is a commit that was cut: it was never entered, so it says nothing. */

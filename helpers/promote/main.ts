@@ -1,5 +1,5 @@
 /*
- * The process that changes the person's files: one recovery and at most one promotion, then it ends. It is started confined,
+ * The process that changes the person's files: one recovery and at most one promotion or undo, then it ends. It is started confined,
  * with its channel at 3 and the folders that it works between, open, at 4 to 8; it opens nothing by a path but the boot id.
  */
 import { readFileSync } from 'node:fs';
@@ -46,6 +46,16 @@ const server = serve<typeof contract, Phase>({
       handle: (body) => {
         server.enter('applying');
         return handlers.apply(body);
+      },
+    },
+    'promote.history': { phases: ['settled'], times: 'many', handle: () => handlers.history() },
+    'promote.undo-plan': { phases: ['settled'], times: 'many', handle: (body) => handlers.undoPlan(body) },
+    'promote.undo': {
+      phases: ['settled'],
+      times: 'once',
+      handle: (body) => {
+        server.enter('applying');
+        return handlers.undo(body);
       },
     },
     'promote.cancel': { phases: 'any', times: 'many', handle: () => handlers.cancel() },

@@ -44,7 +44,7 @@ export function ownTrust(): Trust {
 }
 
 /** Opens a file of a trusted folder for reading, or undefined where there is none. Throws UntrustedFile, NativeError. */
-function openTrusted(folder: number, name: string, trust: Trust): number | undefined {
+export function openTrusted(folder: number, name: string, trust: Trust): number | undefined {
   return openChecked(folder, name, constants.O_RDONLY, trust);
 }
 

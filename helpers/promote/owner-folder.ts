@@ -3,10 +3,11 @@
  * (descriptor 8), which the owner edits too. All is read only; a file that anybody else may write is not believed.
  */
 import { closeSync } from 'node:fs';
+import type * as z from 'zod';
 import { statx } from '../runtime/native-files.ts';
-import { ownerConfirmationSchema, ownerPinSchema } from './protocol.ts';
+import { ownerConfirmationSchema, ownerPinSchema, undoConfirmationSchema } from './protocol.ts';
 import { policySchema } from '../protocol/policy.ts';
-import type { OwnerConfirmation, OwnerPin } from './protocol.ts';
+import type { OwnerConfirmation, OwnerPin, UndoConfirmation } from './protocol.ts';
 import type { Policy } from '../protocol/policy.ts';
 import { UntrustedFile, readTrusted } from './own-folder.ts';
 import type { Trust } from './own-folder.ts';
@@ -53,12 +54,25 @@ export function readPolicy(configuration: number): Policy | undefined {
 
 /** What the person confirmed on this machine for a manifest, or undefined. Throws UntrustedFile. */
 export function readConfirmation(owner: number, manifestDigest: string): OwnerConfirmation | undefined {
+  return readConfirmed(owner, manifestDigest, ownerConfirmationSchema);
+}
+
+/** What the owner confirmed for the undo of a promotion, by the digest of its journal, or undefined. Throws UntrustedFile. */
+export function readUndoConfirmation(owner: number, journalDigest: string): UndoConfirmation | undefined {
+  return readConfirmed(owner, journalDigest, undoConfirmationSchema);
+}
+
+function readConfirmed<Confirmation>(
+  owner: number,
+  digest: string,
+  schema: z.ZodType<Confirmation>,
+): Confirmation | undefined {
   if (statusAt(owner, CONFIRMATIONS) === undefined) return undefined;
   const folder = openFolderAt(owner, CONFIRMATIONS);
   try {
-    const value = readJson(folder, `${manifestDigest}.json`, CONFIRMATION_LIMIT_BYTES, ownerTrust(owner));
+    const value = readJson(folder, `${digest}.json`, CONFIRMATION_LIMIT_BYTES, ownerTrust(owner));
     if (value === undefined) return undefined;
-    const parsed = ownerConfirmationSchema.safeParse(value);
+    const parsed = schema.safeParse(value);
     if (!parsed.success) throw new UntrustedFile('a confirmation has other fields', { cause: parsed.error });
     return parsed.data;
   } finally {

@@ -14,6 +14,14 @@ export interface Side {
   readonly mode: number;
   readonly bytes: number;
   readonly sha256: string;
+  /** Of something that a kept promotion left or took away. */
+  readonly known?: Known;
+}
+
+/** What is known of a file or folder beside its content: its inode is one of these, its modification time was this one, in ns. */
+export interface Known {
+  readonly inos: readonly string[];
+  readonly mtimeNs: string;
 }
 
 /** One step before anything was looked at; `content` is the number of its new content, null where it has none or the host's own stays. */

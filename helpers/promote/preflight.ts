@@ -38,8 +38,11 @@ export function shapeOf(plan: readonly Planned[]): Shape {
   return { made: new Set(made.map(({ path }) => keyOf(path))), gone: new Set(gone.map(({ path }) => keyOf(path))) };
 }
 
+/** How closely a file is looked at; `by time` believes that one whose time is as it was left is as it was left. */
+export type Look = 'whole' | 'by time';
+
 /** Checks one planned step and returns the facts of the file that it takes away, or null. Throws Stopped. */
-export function preflight(root: number, planned: Planned, shape: Shape): Facts | null {
+export function preflight(root: number, planned: Planned, shape: Shape, look: Look = 'whole'): Facts | null {
   const { path, before } = planned;
   try {
     if (before === null) {
@@ -50,7 +53,7 @@ export function preflight(root: number, planned: Planned, shape: Shape): Facts |
       checkFolder(place, path);
       return planned.type === 'directory'
         ? checkOldFolder(place, path, before, shape)
-        : checkOldFile(place, path, before);
+        : checkOldFile(place, path, before, look);
     });
   } catch (error) {
     throw stopFor(error, path);
@@ -89,18 +92,23 @@ function checkOld({ folder, name }: Place, path: Buffer, before: Side, kind: 'fi
     (kind === 'directory' || status.nlink === 1);
   if (!isSafe) throw new Stopped('PROMOTION_UNSAFE_PATH', path);
   if ((status.mode & 0o7777) !== before.mode) throw new Stopped('PROMOTION_CONFLICT', path);
-  if ((status.mode & OWNER_WRITES) === 0) throw new Stopped('PROMOTION_UNSAFE_PATH', path);
+  if (before.known?.inos.includes(status.ino.toString()) === false) throw new Stopped('PROMOTION_CONFLICT', path);
+  // Write protection by the person holds; that of a promotion goes back with it.
+  if (before.known === undefined && (status.mode & OWNER_WRITES) === 0)
+    throw new Stopped('PROMOTION_UNSAFE_PATH', path);
   return status;
 }
 
-function checkOldFile(place: Place, path: Buffer, before: Side): Facts {
+function checkOldFile(place: Place, path: Buffer, before: Side, look: Look): Facts {
   const status = checkOld(place, path, before, 'file');
   if (Number(status.size) !== before.bytes) throw new Stopped('PROMOTION_CONFLICT', path);
   const descriptor = openAt(place.folder, place.name);
   try {
     const facts = factsOf(status, before.sha256);
     if (!isSame(statx(descriptor, ITSELF), facts)) throw new Stopped('PROMOTION_CONFLICT', path);
-    if (digestDescriptor(descriptor).sha256 !== before.sha256) throw new Stopped('PROMOTION_CONFLICT', path);
+    const isAsLeft = look === 'by time' && before.known?.mtimeNs === facts.mtimeNs;
+    if (!isAsLeft && digestDescriptor(descriptor).sha256 !== before.sha256)
+      throw new Stopped('PROMOTION_CONFLICT', path);
     return facts;
   } finally {
     closeSync(descriptor);

@@ -1,16 +1,22 @@
 import { COMMON_FLAGS, COMMON_LIMITS, QUIET, type Confined } from '../runtime/privileges.ts';
 
-/** INVARIANT 1: it changes the root only as an approval says that it verified itself. INVARIANT 2: it uses no path that is not below a descriptor. */
+/** INVARIANT 1: it changes the root only as an approval that it verified itself says, or an undo that the owner confirmed. INVARIANT 2: it uses no path that is not below a descriptor. */
 export const promote: Confined = {
   row: 'promote',
   entry: 'helpers/promote/main.ts',
-  purpose: 'applies one approved draft to the root, all or nothing, or recovers one that was cut short',
+  purpose:
+    'applies one approved draft to the root or takes one back, all or nothing, or recovers one that was cut short',
   lifetime: 'one piece of work',
   confined: true,
   user: { as: 'owner of the root folder', reason: 'what it creates belongs to the owner, with no capability' },
   descriptors: [
     ...QUIET,
-    { number: 3, kind: 'channel', source: "daemon's listener", reason: 'one approval, its progress and its outcome' },
+    {
+      number: 3,
+      kind: 'channel',
+      source: "daemon's listener",
+      reason: 'one approval or undo, its progress and its outcome',
+    },
     { number: 4, kind: 'folder', source: 'root folder', reason: 'what is changed' },
     { number: 5, kind: 'folder', source: 'state/drafts/SLOT', reason: 'the one approved draft' },
     {
@@ -67,5 +73,5 @@ export const promote: Confined = {
     reason: 'modes, times and attributes of staged files are set through their descriptor, never by path',
   },
   koffi: 'openat2, renameat2 with exchange, leases and O_TMPFILE publishing: Node has none of them',
-  peers: [{ row: 'daemon', asks: 'the peer', reason: 'one promotion or one recovery' }],
+  peers: [{ row: 'daemon', asks: 'the peer', reason: 'one promotion, undo or recovery' }],
 };

@@ -1,19 +1,20 @@
 /*
- * promote: one promotion or one recovery, then it ends.
+ * promote: one promotion, one undo or one recovery, then it ends.
  *
  *   transport   channel 3, frames of helpers/protocol/frame.ts, messages of envelope.ts
  *   asks        `daemon`
  *   trust       none in `daemon`: the approval is verified here against the pin in the owner's folder (descriptor 7), the
  *               manifest is rebuilt here from the draft's descriptor (5), the root's identity is recomputed here (4), the
- *               owner's policy is read here (8)
+ *               owner's policy is read here (8); an undo needs the owner's confirmation of it, which is read here too (7)
  */
 import * as z from 'zod';
-import { digestTextSchema, promotionIdSchema } from '../protocol/ids.ts';
+import { pastSchema, undoneSchema, undoPlanSchema } from '../protocol/history-facts.ts';
+import { counterSchema, digestTextSchema, promotionIdSchema } from '../protocol/ids.ts';
 import { signedSchema } from '../protocol/signed.ts';
 import { failureCodes } from '../protocol/operations.ts';
 
 /** Raised by any change of a union below. */
-export const PROMOTE_PROTOCOL_VERSION = 3;
+export const PROMOTE_PROTOCOL_VERSION = 4;
 
 /** Path text of files of which another copy was kept beside, because somebody else changed them meanwhile. */
 const kept = z.array(z.string().max(4096)).max(1000);
@@ -64,7 +65,16 @@ export const promoteRequests = {
       }),
     ]),
   },
-  /** Ends an apply before its commit; after it, nothing. */
+  /** Promotions that are kept, newest first. */
+  'promote.history': { body: z.strictObject({}), reply: z.strictObject({ promotions: z.array(pastSchema).max(1000) }) },
+  /** What undoing one of them would change, from a number on. */
+  'promote.undo-plan': {
+    body: z.strictObject({ promotion: promotionIdSchema, from: counterSchema }),
+    reply: undoPlanSchema,
+  },
+  /** Takes a kept promotion back, all or restore, if the owner confirmed exactly that. */
+  'promote.undo': { body: z.strictObject({ promotion: promotionIdSchema }), reply: undoneSchema },
+  /** Ends an apply or an undo before its commit; after it, nothing. */
   'promote.cancel': { body: z.strictObject({}), reply: z.strictObject({}) },
 } as const;
 
@@ -87,7 +97,7 @@ export const ownerPinSchema = z.strictObject({
 });
 export type OwnerPin = z.infer<typeof ownerPinSchema>;
 
-/** How long a confirmation holds, in ms; it serves one promotion. */
+/** How long a confirmation holds, in ms; it serves one promotion or one undo. */
 export const CONFIRMATION_MS = 3_600_000;
 
 /** What `cli` writes as `confirmations/<manifestDigest>.json` after `review RUN --approve`. */
@@ -102,6 +112,17 @@ export const ownerConfirmationSchema = z.strictObject({
   at: z.int(),
 });
 export type OwnerConfirmation = z.infer<typeof ownerConfirmationSchema>;
+
+/** What `cli` writes as `confirmations/<journalDigest>.json` after `undo ID`; it serves one undo. */
+export const undoConfirmationSchema = z.strictObject({
+  version: z.literal(1),
+  undo: promotionIdSchema,
+  journalDigest: digestTextSchema,
+  rootIdentity: digestTextSchema,
+  /** When the owner answered, in ms since the Unix epoch. */
+  at: z.int(),
+});
+export type UndoConfirmation = z.infer<typeof undoConfirmationSchema>;
 
 export type PromoteRequest = keyof typeof promoteRequests;
 export type PromoteBody<Type extends PromoteRequest> = z.infer<(typeof promoteRequests)[Type]['body']>;

@@ -1,7 +1,8 @@
 /*
  * Where promotions rest in promote's own folder once they have left their active journal:
  *
- *   history/ID/    journal, old files by slot      can be rolled back
+ *   history/ID/    journal, old files by slot      can be undone
+ *                  journal, undone                 was undone, by the promotion that `undone` names
  *   waiting/ID/    journal                         committed, an old file is still open for writing somewhere
  *   attention/ID/  journal, kept                   went back but for files that a person has changed
  *   settled/ID/    as attention                    a person has seen it
@@ -63,7 +64,8 @@ function inPlace<Result>(own: number, place: Resting, work: (parent: number) => 
   }
 }
 
-function isResting(own: number, place: Resting, id: string): boolean {
+/** Whether a promotion has a folder in a place. */
+export function isResting(own: number, place: Resting, id: string): boolean {
   return hasOwn(own, place) && inPlace(own, place, (parent) => hasOwn(parent, id));
 }
 

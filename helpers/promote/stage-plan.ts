@@ -4,6 +4,7 @@ import { DraftDamaged } from '../files/draft-index.ts';
 import { openContent } from '../files/draft.ts';
 import { NativeError } from '../runtime/libc.ts';
 import type { Facts } from './journal-records.ts';
+import { UntrustedFile } from './own-folder.ts';
 import type { Planned, Side } from './plan.ts';
 import { stageFile, stageFolder } from './stage.ts';
 import type { Mismatch } from './stage.ts';
@@ -31,22 +32,30 @@ export function draftContents(draft: number): Contents {
 
 /** Stages what a step will place and returns its facts, or null for a deletion. Throws Stopped, NativeError. */
 export function stageStep(staging: Staging, planned: Planned): Facts | null {
-  const { slot, path, before, after, type } = planned;
+  const { path, after } = planned;
   if (after === null) return null;
   try {
-    if (type === 'directory') return stageFolder(staging.stage, slot, after.mode, staging.sync);
-    if (before === null) return stageNew(staging, planned, after);
-    return atPlace(staging.root, path, ({ folder, name }) => {
-      const replaced = openAt(folder, name);
-      try {
-        return stageChanged(staging, planned, after, replaced);
-      } finally {
-        closeSync(replaced);
-      }
-    });
+    const facts = stageSide(staging, planned, after);
+    // The kernel takes a set-group bit away without a word where the group is not ours; what comes back is as it was.
+    if (after.known !== undefined && facts.mode !== after.mode) throw new Stopped('PROMOTION_UNSAFE_PATH', path);
+    return facts;
   } catch (error) {
     throw stopFor(error, path);
   }
+}
+
+function stageSide(staging: Staging, planned: Planned, after: Side): Facts {
+  const { slot, path, before, type } = planned;
+  if (type === 'directory') return stageFolder(staging.stage, slot, after.mode, staging.sync);
+  if (before === null) return stageNew(staging, planned, after);
+  return atPlace(staging.root, path, ({ folder, name }) => {
+    const replaced = openAt(folder, name);
+    try {
+      return stageChanged(staging, planned, after, replaced);
+    } finally {
+      closeSync(replaced);
+    }
+  });
 }
 
 function stageNew({ stage, contents, sync }: Staging, planned: Planned, after: Side): Facts {
@@ -75,7 +84,10 @@ function withContent(contents: Contents, content: number, path: Buffer, work: (d
   try {
     descriptor = contents.open(content);
   } catch (cause) {
-    const isOther = cause instanceof DraftDamaged || (cause instanceof NativeError && cause.code !== 'EIO');
+    const isOther =
+      cause instanceof DraftDamaged ||
+      cause instanceof UntrustedFile ||
+      (cause instanceof NativeError && cause.code !== 'EIO');
     throw isOther ? new Stopped(contents.mismatch, path, { cause }) : cause;
   }
   try {

@@ -22,6 +22,7 @@ import {
   unlinkat,
 } from '../runtime/native-files.ts';
 import { digestDescriptor } from '../files/digest.ts';
+import { setTime } from './folder-times.ts';
 import type { Facts } from './journal-records.ts';
 import { takeLease } from './lease.ts';
 import type { Side } from './plan.ts';
@@ -46,7 +47,7 @@ export function removeStage(root: number, name: string): void {
 }
 
 /** The reason that ends a promotion whose new content is not the expected one. */
-export type Mismatch = Extract<StopCode, 'PROMOTION_REVIEW_STALE' | 'PROMOTION_CONFLICT'>;
+export type Mismatch = Extract<StopCode, 'PROMOTION_REVIEW_STALE' | 'PROMOTION_CONFLICT' | 'PROMOTION_JOURNAL_INVALID'>;
 
 /** Where the content of a new file comes from: an open file, the code for content that is not the expected one, and the file it will replace. */
 export interface Source {
@@ -63,6 +64,7 @@ export function stageFile(stage: number, slot: number, source: Source, side: Sid
     copyApproved(descriptor, source, side, path);
     if (source.replaces !== undefined) keepBelongings(source.replaces, descriptor, path);
     fchmod(descriptor, side.mode);
+    if (side.known !== undefined) setTime(descriptor, statx(descriptor, ITSELF), BigInt(side.known.mtimeNs));
     if (sync) fsync(descriptor);
     if (unnamed !== undefined) linkDescriptor(descriptor, stage, slotName(slot));
     return factsOf(statx(descriptor, ITSELF), side.sha256);

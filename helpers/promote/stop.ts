@@ -19,6 +19,11 @@ export class Stopped extends Error {
   }
 }
 
+/** A path that fits an answer; one that is longer as path text is left out. */
+export function named(path: string | undefined): { path?: string } {
+  return path === undefined || path.length > 4096 ? {} : { path };
+}
+
 /** Refusals of the kernel that speak of the path, not of the disk. */
 const UNSAFE: ReadonlySet<string> = new Set([
   'ELOOP',

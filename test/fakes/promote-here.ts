@@ -3,8 +3,11 @@
  * as a process of its own would be, with its native calls within reach of `interpose`.
  */
 import fs from 'node:fs';
+import path from 'node:path';
 
 import { PromoteHandlers } from '../../helpers/promote/handlers.ts';
+import type { Undone } from '../../helpers/protocol/history-facts.ts';
+import { promotionIdSchema } from '../../helpers/protocol/ids.ts';
 import type { PromoteReply } from '../../helpers/promote/protocol.ts';
 import type { PromotionScene } from './promotion-scene.ts';
 
@@ -43,4 +46,34 @@ export async function promoted(scene: PromotionScene): Promise<string> {
   const reply: PromoteReply<'promote.apply'> = await promoteHere(scene, (handlers) => handlers.apply({ approval }));
   if (reply.outcome !== 'promoted') throw new Error(JSON.stringify(reply));
   return reply.history;
+}
+
+/** Writes what the owner's command line writes once an undo was confirmed; `changes` make it another. */
+export async function confirmUndo(
+  scene: PromotionScene,
+  promotion: string,
+  changes: Readonly<Record<string, unknown>> = {},
+): Promise<string> {
+  const id = promotionIdSchema.parse(promotion);
+  const plan = await promoteHere(scene, (handlers) => handlers.undoPlan({ promotion: id, from: 0 }));
+  if (plan.outcome !== 'possible') throw new Error(JSON.stringify(plan));
+  const { journalDigest, rootIdentity } = plan;
+  const folder = path.join(scene.owner, 'confirmations');
+  fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const file = path.join(folder, `${journalDigest}.json`);
+  const confirmation = { version: 1, undo: id, journalDigest, rootIdentity, at: Date.now(), ...changes };
+  fs.writeFileSync(file, JSON.stringify(confirmation), { mode: 0o600 });
+  return file;
+}
+
+/** Asks for an undo, confirmed or not. */
+export function undoHere(scene: PromotionScene, promotion: string): Promise<Undone> {
+  const id = promotionIdSchema.parse(promotion);
+  return promoteHere(scene, (handlers) => handlers.undo({ promotion: id }));
+}
+
+/** Confirms an undo and asks for it. */
+export async function confirmedUndo(scene: PromotionScene, promotion: string): Promise<Undone> {
+  await confirmUndo(scene, promotion);
+  return undoHere(scene, promotion);
 }

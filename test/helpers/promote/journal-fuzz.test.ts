@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 
-import { readRecords, RecordWriter } from '../../../helpers/promote/journal-records.ts';
+import { JOURNAL_FORMAT, readRecords, RecordWriter } from '../../../helpers/promote/journal-records.ts';
 import type { Begin } from '../../../helpers/promote/journal-records.ts';
 import { applied, pathsOf } from '../../disk/model.ts';
 import type { Disk, Inode } from '../../disk/model.ts';
@@ -138,7 +138,7 @@ describe('a journal that is not what was written', function () {
         const other = (record: (typeof records)[number]) => ({ ...record, ...changes }) as typeof record;
         return Buffer.concat(records.map((one) => writer.next(one.kind === 'begin' ? other(one) : one)));
       };
-      const others = [{ rootIdentity: '0'.repeat(64) }, { rootIno: '1' }, { rootDev: '1' }, { format: 2 }];
+      const others = [{ rootIdentity: '0'.repeat(64) }, { rootIno: '1' }, { rootDev: '1' }, { format: JOURNAL_FORMAT + 1 }];
       for (const changes of others) {
         fs.writeFileSync(journal, rewritten(changes));
         assertRefused(placed, JSON.stringify(changes));
