@@ -32,6 +32,9 @@ export function ownerTable(core: Core, home: Home, trace: TraceLog): OwnerTable 
         { run, change, ignore: [...(core.standing.policy?.ignore.patterns ?? [])] },
         { withinMs: ASK_MS },
       ),
+    'daemon.history': () => core.promotions.history(),
+    'daemon.undo-plan': (body) => core.promotions.undoPlan(body),
+    'daemon.undo': ({ promotion }) => core.promotions.undo(promotion),
     'daemon.root': async () => {
       const { rootName, rootIdentity } = await core.root();
       return { rootName, rootIdentity };

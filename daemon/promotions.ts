@@ -1,5 +1,5 @@
 /*
- * Promotions, one at a time: freeze the draft, have `promote` started on exactly that draft, let it settle what an earlier one
+ * Promotions and undos of promotions, one at a time: freeze the draft, have `promote` started on exactly that draft, let it settle what an earlier one
  * left, hand it the person's signed approval. Everything that decides is decided in `promote`; this only carries.
  */
 import { setTimeout as wait } from 'node:timers/promises';
@@ -7,11 +7,12 @@ import type { PromoteClient } from '../actors/promote.ts';
 import { HelperGone, HelperRefused, HelperSilent } from '../actors/helper-client.ts';
 import type { WorkspaceClient } from '../actors/workspace.ts';
 import { decode } from '../helpers/protocol/codec.ts';
+import type { Undone } from '../helpers/protocol/history-facts.ts';
 import type { CommandId, PromotionId, RunId } from '../helpers/protocol/ids.ts';
 import type { FailureCode, OperationArguments } from '../helpers/protocol/operations.ts';
 import { signedSchema } from '../helpers/protocol/signed.ts';
 import type { Signed } from '../helpers/protocol/signed.ts';
-import type { PromoteReply } from '../helpers/promote/protocol.ts';
+import type { PromoteBody, PromoteReply } from '../helpers/promote/protocol.ts';
 import type { WorkspaceReply } from '../helpers/workspace/protocol.ts';
 import type { AdmittedCommand } from './gate.ts';
 import { PeerAbsent } from './peers.ts';
@@ -33,7 +34,7 @@ export interface PromotionParts {
   readonly note: (code: string, sentence: string) => void;
 }
 
-/** An approval was handed over, and neither its promote nor a recovery could say what became of it. `cause` is what ended it. */
+/** An approval or a wish to undo was handed over, and neither its promote nor a recovery could say what became of it. `cause` is what ended it. */
 export class OutcomeUnknown extends Error {
   override readonly name = 'OutcomeUnknown';
 }
@@ -89,6 +90,29 @@ export class Promotions {
     this.#standing = 'unsettled';
     this.#tidyUp();
     return repaired;
+  }
+
+  /** Promotions that promote keeps, newest first. */
+  history(): Promise<PromoteReply<'promote.history'>> {
+    return this.#withHistory((client) => client.request('promote.history', {}, { withinMs: WORK_MS }));
+  }
+
+  /** What undoing one of them would change. */
+  undoPlan(body: PromoteBody<'promote.undo-plan'>): Promise<PromoteReply<'promote.undo-plan'>> {
+    return this.#withHistory((client) => client.request('promote.undo-plan', body, { withinMs: WORK_MS }));
+  }
+
+  /** Takes a kept promotion back; promote itself decides whether the owner confirmed that. `unknown` where nobody can say now how it ended. */
+  async undo(promotion: PromotionId): Promise<Undone | { readonly outcome: 'unknown' }> {
+    try {
+      const undone = await this.#alone(() => this.#undo(promotion));
+      if (undone.outcome === 'undone') this.#parts.note('PROMOTION_UNDONE', `its owner undid ${promotion}`);
+      return undone;
+    } catch (error) {
+      if (!(error instanceof OutcomeUnknown)) throw error;
+      this.#tidyUp();
+      return { outcome: 'unknown' };
+    }
   }
 
   /** `workspace` is there, perhaps again: an earlier one may have left drafts frozen. */
@@ -157,16 +181,7 @@ export class Promotions {
       this.#heard(recovered);
       if (recovered.outcome === 'needs-attention') return { outcome: 'refused', code: 'PROMOTION_RECOVERY_REQUIRED' };
       const { approval, promotionId } = approved;
-      try {
-        const answer = await client.request('promote.apply', { approval }, { withinMs: WORK_MS, key: promotionId });
-        const isLeft = answer.outcome === 'refused' && answer.code === 'PROMOTION_RECOVERY_REQUIRED';
-        return isLeft ? new JournalLeft('promote left its journal to a recovery') : answer;
-      } catch (error) {
-        // A refusal is an answer: nothing was begun.
-        if (error instanceof HelperRefused) throw error;
-        if (error instanceof HelperGone || error instanceof HelperSilent) return error;
-        throw new OutcomeUnknown('promote answered nonsense', { cause: error });
-      }
+      return answerOf(client.request('promote.apply', { approval }, { withinMs: WORK_MS, key: promotionId }));
     });
     return ended instanceof Error ? this.#afterDeath(approved, ended) : ended;
   }
@@ -186,6 +201,38 @@ export class Promotions {
     if (promoted.includes(promotionId)) return { outcome: 'promoted', manifestDigest, history: promotionId, kept };
     // It is not among those that were committed: it went back, or died before its first record.
     return { outcome: 'rolled-back', code: 'PROMOTION_IO_FAILURE', kept };
+  }
+
+  async #undo(promotion: PromotionId): Promise<Undone> {
+    const ended = await this.#lentHistory((client) => {
+      const asking = { withinMs: WORK_MS, key: `undo.${promotion}` };
+      return answerOf(client.request('promote.undo', { promotion }, asking));
+    });
+    return ended instanceof Error ? this.#undoAfterDeath(promotion, ended) : ended;
+  }
+
+  /** The undo has no answer: a fresh promote settles it, and the history says whether it was committed. */
+  async #undoAfterDeath(promotion: PromotionId, cause: Error): Promise<Undone> {
+    this.#standing = 'unsettled';
+    try {
+      return await this.#lentHistory(async (client, { outcome, conflicts: kept }) => {
+        if (outcome === 'needs-attention') throw new OutcomeUnknown('an undo waits for a person', { cause });
+        const plan = await client.request('promote.undo-plan', { promotion, from: 0 }, { withinMs: WORK_MS });
+        const isDone = plan.outcome === 'refused' && plan.code === 'UNDO_DONE';
+        return isDone ? { outcome: 'undone', kept } : { outcome: 'rolled-back', code: 'PROMOTION_IO_FAILURE', kept };
+      });
+    } catch (error) {
+      this.#parts.note('PROMOTION_UNSETTLED', `an undo was cut short and cannot be settled now: ${messageOf(error)}`);
+      throw new OutcomeUnknown('no recovery could say how an undo ended', { cause });
+    }
+  }
+
+  #withHistory<Value>(ask: (client: PromoteClient) => Promise<Value>): Promise<Value> {
+    return this.#alone(() => this.#lentHistory(ask));
+  }
+
+  #lentHistory<Value>(ask: (client: PromoteClient, recovered: Recovered) => Promise<Value>): Promise<Value> {
+    return this.#promoter.lend(NO_DRAFT, [], (client, recovered) => ask(client, this.#heard(recovered)));
   }
 
   async #recover(promotions: readonly PromotionId[]): Promise<Recovered> {
@@ -257,6 +304,19 @@ export class Promotions {
     const mine = this.#queue.then(work);
     this.#queue = mine.catch(() => undefined);
     return mine;
+  }
+}
+
+/** What promote answered, or what ended it before an answer could be believed. Rejects with a refusal, after which nothing was begun, and OutcomeUnknown. */
+async function answerOf<Answer extends Applied | Undone>(asked: Promise<Answer>): Promise<Answer | Error> {
+  try {
+    const answer = await asked;
+    const isLeft = answer.outcome === 'refused' && answer.code === 'PROMOTION_RECOVERY_REQUIRED';
+    return isLeft ? new JournalLeft('promote left its journal to a recovery') : answer;
+  } catch (error) {
+    if (error instanceof HelperRefused) throw error;
+    if (error instanceof HelperGone || error instanceof HelperSilent) return error;
+    throw new OutcomeUnknown('promote answered nonsense', { cause: error });
   }
 }
 

@@ -16,14 +16,16 @@ import {
   counterSchema,
   digestTextSchema,
   executorIdSchema,
+  promotionIdSchema,
   runIdSchema,
   timeSchema,
 } from '../helpers/protocol/ids.ts';
+import { pastSchema, undoneSchema, undoPlanSchema } from '../helpers/protocol/history-facts.ts';
 import { claimSchema } from '../helpers/protocol/statements.ts';
 import { differenceSchema, draftFactsSchema } from '../helpers/protocol/draft-facts.ts';
 
 /** Raised by any change of a union below. */
-export const DAEMON_PROTOCOL_VERSION = 2;
+export const DAEMON_PROTOCOL_VERSION = 3;
 
 const state = z.enum([
   'unpaired',
@@ -146,6 +148,21 @@ export const daemonRequests = {
   'daemon.difference': {
     body: z.strictObject({ run: runIdSchema, change: counterSchema }),
     reply: differenceSchema,
+  },
+  /** Promotions that are kept, newest first. */
+  'daemon.history': { body: nothing, reply: z.strictObject({ promotions: z.array(pastSchema).max(1000) }) },
+  /** What undoing one of them would change, from a number on. */
+  'daemon.undo-plan': {
+    body: z.strictObject({ promotion: promotionIdSchema, from: counterSchema }),
+    reply: undoPlanSchema,
+  },
+  /** Takes a promotion back, once `cli` has written that the owner confirmed it; `unknown` where nobody can say now how it ended. */
+  'daemon.undo': {
+    body: z.strictObject({ promotion: promotionIdSchema }),
+    reply: z.discriminatedUnion('outcome', [
+      ...undoneSchema.options,
+      z.strictObject({ outcome: z.literal('unknown') }),
+    ]),
   },
   /** Identity of the root as `workspace` sees it now, for the pin and the confirmation that `cli` writes. */
   'daemon.root': { body: nothing, reply: z.strictObject({ rootName: z.string(), rootIdentity: bytes(32) }) },

@@ -1,24 +1,39 @@
 /*
- * Confirmations of the person at this machine: one file a list of changes, which promote reads. Each serves one promotion within
+ * Confirmations of the person at this machine: one file a list of changes or an undo, which promote reads. Each serves once within
  * an hour, and goes when it is taken back, when its draft is discarded, or, once it counts no more, with the next one.
  */
 import fs from 'node:fs';
 import path from 'node:path';
 import { CONFIRMATION_MS } from '../../helpers/promote/protocol.ts';
-import type { OwnerConfirmation } from '../../helpers/promote/protocol.ts';
+import type { OwnerConfirmation, UndoConfirmation } from '../../helpers/promote/protocol.ts';
 import type { RunId } from '../../helpers/protocol/ids.ts';
 import { configurationReaders, makeFolder, removeOwnerFile, writeOwnerFile } from './owner-files.ts';
 import type { Places } from './places.ts';
 
 const folderOf = ({ ownerDir }: Places): string => path.join(ownerDir, 'confirmations');
 
-/** Writes what a person confirmed. Called after the person's answer and never before. */
+const fileOf = (places: Places, digest: string): string => path.join(folderOf(places), `${digest}.json`);
+
+/** Writes what a person confirmed of a draft. Called after the person's answer and never before. */
 export function writeConfirmation(places: Places, confirmation: OwnerConfirmation): void {
+  write(places, confirmation.manifestDigest, confirmation);
+}
+
+/** Writes that the owner confirmed an undo. Called after the owner's answer and never before. */
+export function writeUndoConfirmation(places: Places, confirmation: UndoConfirmation): void {
+  write(places, confirmation.journalDigest, confirmation);
+}
+
+/** Removes a confirmation that has served, or that nobody took. */
+export function removeConfirmation(places: Places, digest: string): void {
+  removeOwnerFile(fileOf(places, digest));
+}
+
+function write(places: Places, digest: string, confirmation: OwnerConfirmation | UndoConfirmation): void {
   removeWhere(places, ({ at }) => typeof at !== 'number' || confirmation.at - at > CONFIRMATION_MS);
   const readers = configurationReaders(process.getuid?.() ?? -1);
   makeFolder(folderOf(places), readers);
-  const file = path.join(folderOf(places), `${confirmation.manifestDigest}.json`);
-  writeOwnerFile(file, `${JSON.stringify(confirmation, null, 2)}\n`, readers);
+  writeOwnerFile(fileOf(places, digest), `${JSON.stringify(confirmation, null, 2)}\n`, readers);
 }
 
 /** Takes back whatever was confirmed of a run's draft; how many confirmations that were. */

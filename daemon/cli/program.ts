@@ -151,7 +151,27 @@ function addWork(program: Command, selected: () => Places): void {
       if (isWithdrawn) return withdraw(ownTerminal(), selected(), run);
       return review(ownTerminal(), selected(), run, { approve, isJson, isPaged });
     });
+  addHistory(program, selected);
   addPolicy(program, selected);
+}
+
+function addHistory(program: Command, selected: () => Places): void {
+  json(program.command('history'))
+    .description('list the promotions that are kept on this machine, and whether each can be undone')
+    .addHelpText('after', examples('history', 'history --json'))
+    .action(async (options: { json: boolean }) =>
+      (await import('./history.ts')).listHistory(ownTerminal(), selected(), options.json),
+    );
+  json(program.command('undo').argument('<id>', 'a promotion that `history` lists'))
+    .description('take a promotion back byte for byte, all or nothing, while its files are as it left them')
+    .option('--yes', 'do not ask', false)
+    .addHelpText(
+      'after',
+      examples('undo prm_0123456789abcdef0123456789abcdef', 'undo prm_0123456789abcdef0123456789abcdef --yes --json'),
+    )
+    .action(async (id: string, { yes: isConfirmed, json: isJson }: { yes: boolean; json: boolean }) =>
+      (await import('./history.ts')).undo(ownTerminal(), selected(), id, { isConfirmed, isJson }),
+    );
 }
 
 function addPolicy(program: Command, selected: () => Places): void {

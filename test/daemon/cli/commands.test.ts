@@ -42,6 +42,14 @@ describe('the command line', function () {
     'a missing argument': [['review'], 2, /missing required argument/],
     'a run that is none': [['--in', '/nowhere', 'review', '../../etc'], 2, /that is no run/],
     'a name that is none': [['--name', '../x', 'drafts'], 2, /is no name/],
+    'a promotion that is none': [['--in', '/nowhere', 'undo', 'prm_1'], 2, /that is no promotion/],
+    'an undo as JSON that would have to ask': [
+      ['--in', '/nowhere', 'undo', `prm_${'1'.repeat(32)}`, '--json'],
+      2,
+      /say --yes/,
+    ],
+    'an undo without a daemon': [['--in', '/nowhere', 'undo', `prm_${'1'.repeat(32)}`], 4, /does not run/],
+    'a history without a daemon': [['--in', '/nowhere', 'history'], 4, /does not run; start it with/],
     'a daemon that does not run': [['--in', '/nowhere', 'drafts'], 4, /does not run/],
     'an executor that was never set up': [['--in', '/nowhere', 'daemon'], 3, /no executor here/],
     'a file that is no export': [
@@ -131,7 +139,7 @@ describe('the command line', function () {
       }
       assert.deepEqual(fs.readdirSync(folder), []);
       const keys = Object.keys(defaultPolicy()).toSorted();
-      assert.deepEqual(keys, ['difference', 'ignore', 'limits', 'operations', 'promotion', 'version']);
+      assert.deepEqual(keys, ['difference', 'history', 'ignore', 'limits', 'operations', 'promotion', 'version']);
     } finally {
       fs.rmSync(folder, { recursive: true });
     }
