@@ -18,15 +18,18 @@ import type { Scene } from './stage-end.ts';
 import { Stopped } from './stop.ts';
 import { refusalOf, reverse, UndoRefused, undosIn } from './undo-plan.ts';
 
-/** Most promotions in one answer, and most changes and text of paths. */
-const PAST_LIMIT = 1000;
-const PLAN_LIMIT = { changes: 10_000, characters: 400_000 } as const;
+/** Most promotions in one answer, and the longest path that is named there, so that all fit one frame. */
+const PAST_LIMIT = { promotions: 500, pathCharacters: 512 } as const;
+/** Most changes in one answer, and about as many bytes as they may take of a frame. */
+const PLAN_LIMIT = { changes: 10_000, bytes: 800_000 } as const;
+/** What a change takes beside its path. */
+const CHANGE_BYTES = 64;
 
 /** Every kept promotion, newest first, each with the reason for which it cannot be undone now. */
 export function pastPromotions(scene: Scene): Past[] {
   const undos = undosIn(scene.own);
   const all = pastIds(scene.own).map((promotion) => pastOf(scene, promotion, undos));
-  return all.toSorted((one, two) => (two.facts?.at ?? 0) - (one.facts?.at ?? 0)).slice(0, PAST_LIMIT);
+  return all.toSorted((one, two) => (two.facts?.at ?? 0) - (one.facts?.at ?? 0)).slice(0, PAST_LIMIT.promotions);
 }
 
 /** What undoing a promotion would change, from a number on, while it can be undone. */
@@ -45,8 +48,8 @@ export function undoPlan(scene: Scene, { promotion, from }: PromoteBody<'promote
 
 function changesOf(plan: readonly Planned[]): Extract<UndoPlan, { outcome: 'possible' }>['changes'] {
   const changes = plan.map(({ path, change: kind, type }) => ({ path: toPathText(path), kind, type }));
-  let characters = 0;
-  const over = changes.findIndex(({ path }) => (characters += path.length) > PLAN_LIMIT.characters);
+  let bytes = 0;
+  const over = changes.findIndex(({ path }) => (bytes += Buffer.byteLength(path) + CHANGE_BYTES) > PLAN_LIMIT.bytes);
   return over === -1 ? changes : changes.slice(0, Math.max(1, over));
 }
 
@@ -54,7 +57,11 @@ function pastOf(scene: Scene, promotion: PromotionId, undos: readonly Prepared[]
   const { past, refusal } = look(scene, promotion, undos);
   const old = oldFilesOf(scene.own, promotion);
   const facts = past === undefined ? null : factsOf(past.prepared);
-  return { promotion, facts, fileCount: old.count, byteCount: old.bytes, refusal };
+  return { promotion, facts, fileCount: old.count, byteCount: old.bytes, refusal: refusal && shortened(refusal) };
+}
+
+function shortened({ code, path }: UndoRefusal): UndoRefusal {
+  return path === undefined || path.length > PAST_LIMIT.pathCharacters ? { code } : { code, path };
 }
 
 function factsOf({ begin: { run, at, undoes }, steps }: Prepared): Past['facts'] {

@@ -4,7 +4,7 @@
  *
  * INVARIANT  It needs what the owner confirmed at this machine for exactly this journal, once, within an hour.
  *
- * THREAT: a `daemon` that was taken over takes back promotions that a person wants to keep (test/helpers/promote/undo.test.ts).
+ * THREAT: a `daemon` that was taken over takes back promotions that a person wants to keep (test/helpers/promote/undo-confirmation.test.ts).
  */
 import { randomBytes } from 'node:crypto';
 import { rootIdentity } from '../files/root.ts';

@@ -4,13 +4,14 @@ import path from 'node:path';
 
 import { JOURNAL_FORMAT, readRecords, RecordWriter } from '../../../helpers/promote/journal-records.ts';
 import type { JournalRecord } from '../../../helpers/promote/journal-records.ts';
+import { encode } from '../../../helpers/protocol/codec.ts';
+import { FRAME_LIMIT_BYTES } from '../../../helpers/protocol/frame.ts';
 import type { Past } from '../../../helpers/protocol/history-facts.ts';
 import { promotionIdSchema } from '../../../helpers/protocol/ids.ts';
 import { interpose } from '../../../helpers/runtime/libc.ts';
 import { confirmedUndo, confirmUndo, promoted, promoteHere, undoHere } from '../../fakes/promote-here.ts';
-import { asking, timeless } from '../../fakes/promotion-scene.ts';
+import { timeless } from '../../fakes/promotion-scene.ts';
 import type { Listing, PromotionScene } from '../../fakes/promotion-scene.ts';
-import { installRows } from '../../fakes/real-row.ts';
 import { twelveEntries } from '../../fakes/twelve-entries.ts';
 
 /** What an undo gives back: everything but the times of folders, in which names have come and gone. */
@@ -23,7 +24,6 @@ function comparable(listing: Listing): ReadonlyMap<string, object> {
 /** How far apart the calls are that are cut here, from a chance one on. */
 const EVERY = 4;
 const CONFLICT = 'PROMOTION_CONFLICT';
-const UNCONFIRMED = { outcome: 'refused', code: 'PROMOTION_CONFIRMATION_REQUIRED' };
 const DONE = { outcome: 'undone', kept: [] };
 
 describe('the undo of a promotion', function () {
@@ -124,6 +124,31 @@ describe('the undo of a promotion', function () {
     assert.deepEqual(comparable(scene.listing()), before);
   });
 
+  it('is shown in pieces that fit a frame, every path once and in order', async () => {
+    const long = 'é'.repeat(120);
+    scene.folderAt(long);
+    const names = Array.from(
+      { length: 2000 },
+      (_, index) => `${latin1(long)}/${latin1(long)}${String(index).padStart(4, '0')}`,
+    );
+    scene.draftOf(Object.fromEntries(names.map((name) => [name, { file: '' }])));
+    const promotion = promotionIdSchema.parse(await promoted(scene));
+    const shown: string[] = [];
+    let pieces = 0;
+    for (let changeCount = 1; shown.length < changeCount; pieces += 1) {
+      const plan = await promoteHere(scene, (handlers) => handlers.undoPlan({ promotion, from: shown.length }));
+      assert.ok(plan.outcome === 'possible', JSON.stringify(plan));
+      assert.ok(encode(plan).length < FRAME_LIMIT_BYTES - 1000, `${encode(plan).length} bytes`);
+      ({ changeCount } = plan);
+      shown.push(...plan.changes.map(({ path: name }) => name));
+    }
+    assert.ok(pieces > 1, 'one piece');
+    assert.deepEqual(
+      shown,
+      names.map((name) => Buffer.from(name, 'latin1').toString()),
+    );
+  });
+
   describe('S-185 is itself all or restore, and refused before its first change where a path is not as the promotion left it', () => {
     const changes: readonly (readonly [string, string, (at: Buffer) => void])[] = [
       ['a file was edited', 'changed', (at) => fs.appendFileSync(at, 'x')],
@@ -201,83 +226,6 @@ describe('the undo of a promotion', function () {
     });
   });
 
-  describe('is the owner’s alone', () => {
-    it('a daemon that asks for it without what the owner confirmed is refused, and nothing is changed', async () => {
-      const installation = await installRows('promote');
-      const own = twelveEntries();
-      try {
-        const reply = await own.apply(installation);
-        assert.ok(reply.outcome === 'promoted');
-        const left = own.listing();
-        const promotion = promotionIdSchema.parse(reply.history);
-        const ask = async (confirmed: boolean): Promise<unknown> => {
-          const running = own.start(installation);
-          await running.client.request('promote.recover', { promotions: [] }, asking);
-          const plan = await running.client.request('promote.undo-plan', { promotion, from: 0 }, asking);
-          assert.ok(plan.outcome === 'possible', JSON.stringify(plan));
-          if (confirmed) confirm(own, { undo: promotion, ...plan });
-          const answer = await running.client.request('promote.undo', { promotion }, asking);
-          running.client.close();
-          await running.exited;
-          return answer;
-        };
-        assert.deepEqual(await ask(false), UNCONFIRMED);
-        assert.deepEqual(own.listing(), left);
-        assert.deepEqual(await ask(true), DONE);
-      } finally {
-        own.remove();
-        installation.remove();
-      }
-    });
-
-    const HOUR_MS = 3_600_000;
-    const altered: readonly (readonly [string, Record<string, unknown>])[] = [
-      ['older than an hour', { at: Date.now() - HOUR_MS - 60_000 }],
-      ['of a time to come', { at: Date.now() + 2 * HOUR_MS }],
-      ['of another promotion', { undo: `prm_${'9'.repeat(32)}` }],
-      ['of another journal', { journalDigest: '9'.repeat(64) }],
-      ['of another root', { rootIdentity: '9'.repeat(64) }],
-      ['with a field more', { run: `run_${'9'.repeat(32)}` }],
-    ];
-    for (const [sentence, changes] of altered) {
-      it(`a confirmation ${sentence} counts for nothing`, async () => {
-        const id = await promoted(scene);
-        const left = scene.listing();
-        await confirmUndo(scene, id, changes);
-        assert.deepEqual(await undoHere(scene, id), UNCONFIRMED);
-        assert.deepEqual(scene.listing(), left);
-      });
-    }
-
-    it('a confirmation that others could have written counts for nothing', async () => {
-      const id = await promoted(scene);
-      fs.chmodSync(await confirmUndo(scene, id), 0o666);
-      assert.deepEqual(await undoHere(scene, id), UNCONFIRMED);
-    });
-
-    it('a confirmation serves once: after an undo that found a change, a copy of it put back is used up', async () => {
-      const id = await promoted(scene);
-      const file = await confirmUndo(scene, id);
-      const copy = fs.readFileSync(file);
-      fs.chmodSync(scene.at('mode'), 0o700);
-      assert.equal((await undoHere(scene, id)).outcome, 'refused');
-      fs.chmodSync(scene.at('mode'), 0o755);
-      fs.writeFileSync(file, copy);
-      assert.deepEqual(await undoHere(scene, id), UNCONFIRMED);
-      assert.deepEqual(await confirmedUndo(scene, id), DONE);
-    });
-
-    it('the approval of a promotion’s changes confirms no undo', async () => {
-      const id = await promoted(scene);
-      const file = await confirmUndo(scene, id);
-      const { journalDigest, rootIdentity } = JSON.parse(fs.readFileSync(file, 'utf8')) as Record<string, string>;
-      scene.confirm({ manifestDigest: journalDigest, rootIdentity });
-      const written = path.join(scene.owner, 'confirmations', `${scene.manifest().digest}.json`);
-      fs.renameSync(written, file);
-      assert.deepEqual(await undoHere(scene, id), UNCONFIRMED);
-    });
-  });
-
   describe('needs a whole history', () => {
     it('one that nobody keeps, one without an old file, and one of another root are refused', async () => {
       assert.deepEqual(await undoHere(scene, `prm_${'9'.repeat(32)}`), { outcome: 'refused', code: 'UNDO_UNKNOWN' });
@@ -330,6 +278,11 @@ describe('the undo of a promotion', function () {
   });
 });
 
+/** Path bytes as a scene names them. */
+function latin1(text: string): string {
+  return Buffer.from(text).toString('latin1');
+}
+
 /** Another content of the same length, with the time that the file had. */
 function edited(at: Buffer): void {
   const { size, atime, mtime } = fs.statSync(at);
@@ -354,16 +307,6 @@ function inOlderFormat(record: JournalRecord): JournalRecord {
   const { undoes: _undoes, ...older } = record;
   // What that version wrote had no such field.
   return { ...older, format: 1 } as JournalRecord;
-}
-
-function confirm(scene: PromotionScene, { undo, journalDigest, rootIdentity }: Record<string, unknown>): void {
-  const folder = path.join(scene.owner, 'confirmations');
-  fs.mkdirSync(folder, { mode: 0o700 });
-  const file = path.join(folder, `${String(journalDigest)}.json`);
-  fs.writeFileSync(file, JSON.stringify({ version: 1, undo, journalDigest, rootIdentity, at: Date.now() }), {
-    mode: 0o600,
-  });
-  scene.give(folder, file);
 }
 
 /** Calls that change something or bring it to the disk. */
