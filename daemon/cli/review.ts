@@ -85,6 +85,10 @@ function sayGuardedByOthers(
   }
 }
 
+/** What holds for every change, said before the answer (S-172). */
+const BELONGINGS =
+  'A changed file keeps its mode, owner, group, access list and user attributes, but for what is named above; its time is that of the promotion. A renamed file is a new one.';
+
 const SIGNS = { created: ['+', 'green'], modified: ['~', 'yellow'], deleted: ['-', 'red'] } as const;
 const REASONS = {
   binary: 'binary content; compare the files themselves',
@@ -100,8 +104,10 @@ function linesOf(terminal: Terminal, change: Change, number: number): string[] {
   const lines = ['', styled(terminal, ['bold', style], head)];
   if (guard !== undefined)
     lines.push(styled(terminal, ['bold', 'magenta'], `  runs by itself or decides what runs: ${guard}`));
-  const { modeBefore, modeAfter, difference } = change;
+  const { modeBefore, modeAfter, difference, lost } = change;
   if (modeBefore !== modeAfter) lines.push(`  mode ${modeBefore ?? 'none'} -> ${modeAfter ?? 'none'}`);
+  if (lost !== undefined)
+    lines.push(styled(terminal, 'magenta', `  the new file will not have: ${visible(lost.join(', '))}`));
   if (difference.shown === 'nothing') return [...lines, `  ${REASONS[difference.reason]}`];
   lines.push(...hunksOf(difference.text).map((line) => colouredLine(terminal, visible(line))));
   if (difference.truncated) lines.push(styled(terminal, 'magenta', '  … the rest is too long to be shown'));
@@ -182,6 +188,7 @@ async function approve({ terminal, places, client, run }: Approving, changes: re
   const guarded = changes.filter((_, index) => guards[index] !== undefined).map((change) => change.path);
   say(terminal, '');
   say(terminal, `${changes.length} changes, manifest ${manifestDigest}`);
+  say(terminal, BELONGINGS);
   for (const name of guarded) say(terminal, styled(terminal, 'magenta', `  guarded: ${visible(name)}`));
   const digits = manifestDigest.slice(0, 8);
   if (!(await typed(terminal, `Type ${digits} to confirm exactly these changes on this machine:`, digits))) {

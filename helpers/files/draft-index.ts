@@ -17,14 +17,14 @@ import { decode, encode } from '../protocol/codec.ts';
 import { digestTextSchema, promotionIdSchema, runIdSchema, type PromotionId, type RunId } from '../protocol/ids.ts';
 
 /** Raised by any change of a record. */
-export const DRAFT_VERSION = 2;
+export const DRAFT_VERSION = 3;
 /** Largest payload of a record in bytes; a step that changes every file of a full draft fits. */
 export const RECORD_LIMIT_BYTES = 33_554_432;
 
 /** Path bytes as one character a byte: a key that sorts in byte order. */
 export type PathKey = string;
 
-/** What stood in the root when the draft first touched a path; `stamp` is its identity then (see stampOf). */
+/** What stood in the root when the draft first touched a path; `stamp` is its identity then (see stampOf), `lost` what a file in its place would not have (see lossesOf), absent for nothing. */
 export type Base =
   | {
       readonly type: 'file';
@@ -32,6 +32,7 @@ export type Base =
       readonly mode: number;
       readonly sha256: string;
       readonly stamp: string;
+      readonly lost?: readonly string[];
     }
   | { readonly type: 'directory'; readonly mode: number; readonly stamp: string };
 
@@ -244,7 +245,14 @@ function baseOf(value: Record<string, unknown>): Base {
   const mode = wholeNumber(value['mode']);
   if (value['type'] === 'directory') return { type: 'directory', mode, stamp };
   if (value['type'] !== 'file') throw new DraftDamaged('draft index has a base of unknown type');
-  return { type: 'file', bytes: wholeNumber(value['bytes']), mode, sha256: digestText(value['sha256']), stamp };
+  const base = { type: 'file' as const, bytes: wholeNumber(value['bytes']), mode, stamp };
+  const sha256 = digestText(value['sha256']);
+  return value['lost'] === undefined ? { ...base, sha256 } : { ...base, sha256, lost: texts(value['lost']) };
+}
+
+function texts(value: unknown): readonly string[] {
+  if (Array.isArray(value) && value.length > 0 && value.every((text) => typeof text === 'string')) return value;
+  throw new DraftDamaged('draft index has losses that are no list of names');
 }
 
 function nowOf(value: Record<string, unknown>): Now {

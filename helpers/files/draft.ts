@@ -133,7 +133,8 @@ function changesOf(key: PathKey, { base, now }: Entry): Change[] {
   if (base?.type !== 'file') return [...deleted, { path, type: 'file', kind: 'created', before: null, after }];
   const before = { bytes: base.bytes, mode: modeText(base.mode), sha256: base.sha256 };
   if (before.sha256 === after.sha256 && before.mode === after.mode) return [];
-  return [{ path, type: 'file', kind: 'modified', before, after }];
+  const replaced = base.lost === undefined ? before : { ...before, lost: base.lost };
+  return [{ path, type: 'file', kind: 'modified', before: replaced, after }];
 }
 
 function deletion(path: string, base: Base): Change {

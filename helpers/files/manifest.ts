@@ -1,9 +1,10 @@
 /*
  * What a draft changes, as a list that two processes rebuild byte for byte and a person approves by its digest.
  *
- *   {"changes": [...], "rootIdentity": "<64 hex>", "run": "run_...", "version": 1}     canonical JSON, RFC 8785
+ *   {"changes": [...], "rootIdentity": "<64 hex>", "run": "run_...", "version": 2}     canonical JSON, RFC 8785
  *   change  {"after": side | null, "before": side | null, "kind", "path": path text, "type"}
- *   side    of a file {"bytes", "mode", "sha256"}, of a directory {"mode"}
+ *   side    of a file {"bytes", "mode", "sha256"}, of a directory {"mode"}; before of a modified file also {"lost": [...]} where the
+ *           new file will not have something that the old one has (belongings.ts)
  *
  * INVARIANT 1  Changes stand in byte order of their paths, so the digest depends on no locale and no listing order.
  * INVARIANT 2  One path stands once, or twice: deleted as one type, then created as the other.
@@ -17,13 +18,18 @@ import { digestBytes } from './digest.ts';
 import { splitPath } from './walk.ts';
 
 /** Raised by any change of the shape. */
-export const MANIFEST_VERSION = 1;
+export const MANIFEST_VERSION = 2;
 
 /** One side of a file; `mode` is three octal digits, or four where set-id or sticky bits stand on the host's side. */
 export interface FileSide {
   readonly bytes: number;
   readonly mode: string;
   readonly sha256: string;
+}
+
+/** The old side of a file that is replaced; `lost` is absent for nothing. */
+export interface ReplacedSide extends FileSide {
+  readonly lost?: readonly string[];
 }
 
 /** One side of a folder. */
@@ -34,7 +40,7 @@ export interface DirectorySide {
 /** One change below the root; `path` is path text. */
 export type Change = { readonly path: string } & (
   | { readonly type: 'file'; readonly kind: 'created'; readonly before: null; readonly after: FileSide }
-  | { readonly type: 'file'; readonly kind: 'modified'; readonly before: FileSide; readonly after: FileSide }
+  | { readonly type: 'file'; readonly kind: 'modified'; readonly before: ReplacedSide; readonly after: FileSide }
   | { readonly type: 'file'; readonly kind: 'deleted'; readonly before: FileSide; readonly after: null }
   | { readonly type: 'directory'; readonly kind: 'created'; readonly before: null; readonly after: DirectorySide }
   | { readonly type: 'directory'; readonly kind: 'deleted'; readonly before: DirectorySide; readonly after: null }
@@ -134,7 +140,7 @@ function fileChange(path: string, kind: unknown, before: unknown, after: unknown
   if (kind === 'created' && before === null) return { path, type, kind, before, after: fileSide(after, AFTER_MODE) };
   if (kind === 'deleted' && after === null) return { path, type, kind, before: fileSide(before, BEFORE_MODE), after };
   if (kind !== 'modified') return undefined;
-  const sides = { before: fileSide(before, BEFORE_MODE), after: fileSide(after, AFTER_MODE) };
+  const sides = { before: replacedSide(before), after: fileSide(after, AFTER_MODE) };
   if (sides.before.sha256 === sides.after.sha256 && sides.before.mode === sides.after.mode) return undefined;
   return { path, type, kind, ...sides };
 }
@@ -163,6 +169,15 @@ function fileSide(side: unknown, shape: RegExp): FileSide {
   if (typeof bytes !== 'number' || !Number.isSafeInteger(bytes) || bytes < 0)
     throw new ManifestError('a size is not a byte count');
   return { bytes, mode: modeOf(side, shape), sha256: checked(() => digestTextSchema.parse(sha256)) };
+}
+
+function replacedSide(side: unknown): ReplacedSide {
+  const { lost } = fieldsOf(side);
+  const replaced = fileSide(side, BEFORE_MODE);
+  if (lost === undefined) return replaced;
+  if (!Array.isArray(lost) || lost.length === 0 || !lost.every((text) => typeof text === 'string'))
+    throw new ManifestError('what is lost is not a list of names');
+  return { ...replaced, lost };
 }
 
 /** Mode of a manifest from mode bits: three octal digits, four with set-id or sticky bits. */

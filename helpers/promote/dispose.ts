@@ -4,9 +4,10 @@
  */
 import { closeSync } from 'node:fs';
 import { NativeError } from '../runtime/libc.ts';
-import { AT_REMOVEDIR, fsync, pwrite, statx, unlinkat } from '../runtime/native-files.ts';
+import { AT_REMOVEDIR, fsync, statx, unlinkat } from '../runtime/native-files.ts';
 import { digestDescriptor } from '../files/digest.ts';
 import { kindOf } from '../files/walk.ts';
+import { hasHoles, pieceWriter } from './holes.ts';
 import type { Step } from './journal-records.ts';
 import { releaseLease, takeLease, writerWaits } from './lease.ts';
 import { createOwn, hasOwn } from './own-folder.ts';
@@ -76,7 +77,8 @@ export function copyOut(descriptor: number, folder: number, name: string, sync: 
   if (hasOwn(folder, name)) unlinkat(folder, Buffer.from(name), 0);
   const copy = createOwn(folder, name);
   try {
-    digestDescriptor(descriptor, (chunk, offset) => pwrite(copy, chunk, BigInt(offset)));
+    const status = statx(descriptor, ITSELF);
+    digestDescriptor(descriptor, pieceWriter(copy, Number(status.size), hasHoles(status)));
     if (sync) fsync(copy);
   } finally {
     closeSync(copy);

@@ -9,13 +9,14 @@ import { splitPath } from '../files/walk.ts';
 import { Stopped } from './stop.ts';
 import { STAGE_PREFIX } from './tree.ts';
 
-/** One side of a change; `mode` holds permission bits, `sha256` is empty for a folder. */
+/** One side of a change; `mode` holds permission bits, `sha256` is empty for a folder, `lost` is what the approval says that the new file will not have. */
 export interface Side {
   readonly mode: number;
   readonly bytes: number;
   readonly sha256: string;
   /** Of something that a kept promotion left or took away. */
   readonly known?: Known;
+  readonly lost: readonly string[];
 }
 
 /** What is known of a file or folder beside its content: its inode is one of these, its modification time was this one, in ns. */
@@ -79,10 +80,12 @@ interface Row {
   readonly path: Buffer;
 }
 
-function sideOf(side: Change['after']): Side | null {
+function sideOf(side: Change['before'] | Change['after']): Side | null {
   if (side === null) return null;
   const mode = Number.parseInt(side.mode, 8);
-  return 'sha256' in side ? { mode, bytes: side.bytes, sha256: side.sha256 } : { mode, bytes: 0, sha256: '' };
+  if (!('sha256' in side)) return { mode, bytes: 0, sha256: '', lost: [] };
+  const lost = 'lost' in side ? side.lost : undefined;
+  return { mode, bytes: side.bytes, sha256: side.sha256, lost: lost ?? [] };
 }
 
 /** In a draft's index 0 says that the host's own content stays. */

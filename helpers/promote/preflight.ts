@@ -6,6 +6,7 @@ import { closeSync } from 'node:fs';
 import { ATTRIBUTE, statx } from '../runtime/native-files.ts';
 import type { FileStatus } from '../runtime/native-files.ts';
 import { fstatfs } from '../runtime/native-folders.ts';
+import { lossesOf } from '../files/belongings.ts';
 import { digestDescriptor } from '../files/digest.ts';
 import { kindOf } from '../files/walk.ts';
 import type { Facts } from './journal-records.ts';
@@ -53,7 +54,7 @@ export function preflight(root: number, planned: Planned, shape: Shape, look: Lo
       checkFolder(place, path);
       return planned.type === 'directory'
         ? checkOldFolder(place, path, before, shape)
-        : checkOldFile(place, path, before, look);
+        : checkOldFile(root, place, { ...planned, before }, look);
     });
   } catch (error) {
     throw stopFor(error, path);
@@ -99,7 +100,8 @@ function checkOld({ folder, name }: Place, path: Buffer, before: Side, kind: 'fi
   return status;
 }
 
-function checkOldFile(place: Place, path: Buffer, before: Side, look: Look): Facts {
+function checkOldFile(root: number, place: Place, planned: Planned & { before: Side }, look: Look): Facts {
+  const { path, change, before } = planned;
   const status = checkOld(place, path, before, 'file');
   if (Number(status.size) !== before.bytes) throw new Stopped('PROMOTION_CONFLICT', path);
   const descriptor = openAt(place.folder, place.name);
@@ -109,6 +111,9 @@ function checkOldFile(place: Place, path: Buffer, before: Side, look: Look): Fac
     const isAsLeft = look === 'by time' && before.known?.mtimeNs === facts.mtimeNs;
     if (!isAsLeft && digestDescriptor(descriptor).sha256 !== before.sha256)
       throw new Stopped('PROMOTION_CONFLICT', path);
+    // What the person did not see going is not taken: an attribute that came after the review is a change of the file too.
+    const unseen = change === 'modified' && lossesOf(descriptor, root).some((loss) => !before.lost.includes(loss));
+    if (unseen) throw new Stopped('PROMOTION_CONFLICT', path);
     return facts;
   } finally {
     closeSync(descriptor);

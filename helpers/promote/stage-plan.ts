@@ -62,20 +62,22 @@ function stageNew({ stage, contents, sync }: Staging, planned: Planned, after: S
   const { slot, path, content } = planned;
   if (content === null) throw new Stopped('PROMOTION_MANIFEST_INVALID', path);
   return withContent(contents, content, path, (descriptor) => {
-    const source = { descriptor, mismatch: contents.mismatch, replaces: undefined };
+    const source = { descriptor, mismatch: contents.mismatch, replaces: undefined, lost: [] };
     return stageFile(stage, slot, source, after, path, sync);
   });
 }
 
 function stageChanged({ stage, contents, sync }: Staging, planned: Planned, after: Side, replaces: number): Facts {
-  const { slot, path, content } = planned;
+  const { slot, path, content, before } = planned;
+  const lost = before?.lost ?? [];
   if (content === null) {
-    const source = { descriptor: replaces, mismatch: 'PROMOTION_CONFLICT', replaces } as const;
+    const source = { descriptor: replaces, mismatch: 'PROMOTION_CONFLICT', replaces, lost } as const;
     return stageFile(stage, slot, source, after, path, sync);
   }
-  return withContent(contents, content, path, (descriptor) =>
-    stageFile(stage, slot, { descriptor, mismatch: contents.mismatch, replaces }, after, path, sync),
-  );
+  return withContent(contents, content, path, (descriptor) => {
+    const source = { descriptor, mismatch: contents.mismatch, replaces, lost };
+    return stageFile(stage, slot, source, after, path, sync);
+  });
 }
 
 /** Opens new content; one that is missing or is something else is not what was planned. */

@@ -11,18 +11,19 @@ import {
   fchmod,
   fchown,
   fgetxattr,
-  flistxattr,
   fsetxattr,
   fsync,
+  futimens,
   linkDescriptor,
   mkdirat,
   openat2,
-  pwrite,
   statx,
   unlinkat,
 } from '../runtime/native-files.ts';
+import { keptAttributes } from '../files/belongings.ts';
 import { digestDescriptor } from '../files/digest.ts';
 import { setTime } from './folder-times.ts';
+import { hasHoles, pieceWriter } from './holes.ts';
 import type { Facts } from './journal-records.ts';
 import { takeLease } from './lease.ts';
 import type { Side } from './plan.ts';
@@ -49,11 +50,12 @@ export function removeStage(root: number, name: string): void {
 /** The reason that ends a promotion whose new content is not the expected one. */
 export type Mismatch = Extract<StopCode, 'PROMOTION_REVIEW_STALE' | 'PROMOTION_CONFLICT' | 'PROMOTION_JOURNAL_INVALID'>;
 
-/** Where the content of a new file comes from: an open file, the code for content that is not the expected one, and the file it will replace. */
+/** Where the content of a new file comes from: an open file, the code for content that is not the expected one, and the file it will replace with what of it is lost by approval. */
 export interface Source {
   readonly descriptor: number;
   readonly mismatch: Mismatch;
   readonly replaces: number | undefined;
+  readonly lost: readonly string[];
 }
 
 /** Copies approved content into the stage folder, hashing what it copies. `sync` is false where one syncfs of the whole stage follows. Throws Stopped, NativeError. */
@@ -62,7 +64,8 @@ export function stageFile(stage: number, slot: number, source: Source, side: Sid
   const descriptor = unnamed ?? openNamed(stage, slot);
   try {
     copyApproved(descriptor, source, side, path);
-    if (source.replaces !== undefined) keepBelongings(source.replaces, descriptor, path);
+    const { replaces } = source;
+    if (replaces !== undefined) keepBelongings({ ...source, replaces }, descriptor, path);
     fchmod(descriptor, side.mode);
     if (side.known !== undefined) setTime(descriptor, statx(descriptor, ITSELF), BigInt(side.known.mtimeNs));
     if (sync) fsync(descriptor);
@@ -93,34 +96,26 @@ function openNamed(stage: number, slot: number): number {
 }
 
 function copyApproved(descriptor: number, source: Source, side: Side, path: Buffer): void {
+  const holes = source.replaces !== undefined && hasHoles(statx(source.replaces, ITSELF));
+  const write = pieceWriter(descriptor, side.bytes, holes);
   const copied = digestDescriptor(source.descriptor, (chunk, offset) => {
     // A source that grows while it is read would otherwise be copied until the disk is full.
     if (offset + chunk.length > side.bytes) throw new Stopped(source.mismatch, path);
-    pwrite(descriptor, chunk, BigInt(offset));
+    write(chunk, offset);
   });
   if (copied.sha256 !== side.sha256 || copied.bytes !== side.bytes) throw new Stopped(source.mismatch, path);
 }
 
-/** Attributes that the new file takes over; `security.capability` would be a right that nobody approved. */
-const KEPT_ATTRIBUTES = /^(?:user\.|system\.posix_acl_access$)/;
-
-/** Group and attributes of the file that is replaced: kept, or the promotion is refused, never lost in silence (S-172). */
-function keepBelongings(replaced: number, descriptor: number, path: Buffer): void {
-  const [old, fresh] = [statx(replaced, ITSELF), statx(descriptor, ITSELF)];
+/** Group, attributes and, where only the mode changes, times of the file that is replaced: kept, or listed as lost in what was approved, or the promotion is refused (S-172). */
+function keepBelongings(source: Source & { readonly replaces: number }, descriptor: number, path: Buffer): void {
+  const { replaces, lost } = source;
+  const [old, fresh] = [statx(replaces, ITSELF), statx(descriptor, ITSELF)];
   try {
-    if (old.gid !== fresh.gid) fchown(descriptor, -1, old.gid);
-    for (const name of attributesOf(replaced)) fsetxattr(descriptor, name, fgetxattr(replaced, name));
+    if (old.gid !== fresh.gid && !lost.includes('group')) fchown(descriptor, -1, old.gid);
+    for (const name of keptAttributes(replaces)) fsetxattr(descriptor, name, fgetxattr(replaces, name));
+    if (source.descriptor === replaces) futimens(descriptor, old.atimeNs, old.mtimeNs);
   } catch (cause) {
     throw new Stopped('PROMOTION_UNSAFE_PATH', path, { cause });
-  }
-}
-
-function attributesOf(descriptor: number): Buffer[] {
-  try {
-    return flistxattr(descriptor).filter((name) => KEPT_ATTRIBUTES.test(name.toString('latin1')));
-  } catch (error) {
-    if (error instanceof NativeError && error.code === 'EOPNOTSUPP') return [];
-    throw error;
   }
 }
 

@@ -128,7 +128,7 @@ function reverseOf({ slot, path, change, type, before, after }: Step, since: Pla
 function sideOf(facts: Facts | null, alsoInos: readonly string[]): Side | null {
   if (facts === null) return null;
   const { ino, mode, size, mtimeNs, sha256 } = facts;
-  return { mode, bytes: sha256 === '' ? 0 : size, sha256, known: { inos: [ino, ...alsoInos], mtimeNs } };
+  return { mode, bytes: sha256 === '' ? 0 : size, sha256, lost: [], known: { inos: [ino, ...alsoInos], mtimeNs } };
 }
 
 /** Old files of a kept promotion, by the slots of its steps. */

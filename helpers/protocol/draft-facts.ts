@@ -17,6 +17,9 @@ export const draftFactsSchema = z.strictObject({
 });
 export type DraftFacts = z.infer<typeof draftFactsSchema>;
 
+/** What a file that replaces another will not have of it. */
+export const lossesSchema = z.array(z.string().max(1100)).max(32);
+
 /** One change of a draft with its difference, for the owner's terminal. */
 export const differenceSchema = z.strictObject({
   changeCount: z.int().min(0),
@@ -34,4 +37,5 @@ export const differenceSchema = z.strictObject({
   ]),
   modeBefore: z.string().optional(),
   modeAfter: z.string().optional(),
+  lost: lossesSchema.optional(),
 });

@@ -6,6 +6,7 @@
  * A failure is `{success: false, code, message?}`; a success carries `success: true`.
  */
 import * as z from 'zod';
+import { lossesSchema } from './draft-facts.ts';
 import { promotionIdSchema, digestTextSchema } from './ids.ts';
 
 const path = z.string().min(1).max(1024);
@@ -33,6 +34,8 @@ const change = z.strictObject({
   byteCount,
   /** The host's file is no longer what it was when the draft first touched it. */
   hostChanged: z.boolean(),
+  /** What the new file will not have of the old one: its group, attributes, flags. */
+  lost: lossesSchema.optional(),
 });
 
 const shapes = {

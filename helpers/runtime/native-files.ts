@@ -50,7 +50,7 @@ export const ATTRIBUTE = { IMMUTABLE: 0x10n, APPEND: 0x20n } as const;
 
 /**
  * What statx(2) tells; times in ns since the Unix epoch (`birthNs` 0 where the file system keeps none), `dev` as
- * major * 2^32 + minor, `mode` with the type bits, `attributes` as the STATX_ATTR bits.
+ * major * 2^32 + minor, `mode` with the type bits, `allocatedBytes` what the file takes on the disk, `attributes` as the STATX_ATTR bits.
  */
 export type FileStatus = {
   readonly mode: number;
@@ -59,6 +59,7 @@ export type FileStatus = {
   readonly gid: number;
   readonly ino: bigint;
   readonly size: bigint;
+  readonly allocatedBytes: bigint;
   readonly dev: bigint;
   readonly mountId: bigint;
   readonly atimeNs: bigint;
@@ -86,6 +87,7 @@ export function statx(directory: number, name: Buffer): FileStatus {
     gid: out.readUInt32LE(24),
     ino: out.readBigUInt64LE(32),
     size: out.readBigUInt64LE(40),
+    allocatedBytes: out.readBigUInt64LE(48) * 512n,
     dev: (BigInt(out.readUInt32LE(136)) << 32n) | BigInt(out.readUInt32LE(140)),
     mountId: out.readBigUInt64LE(144),
     atimeNs: time(64),
@@ -202,3 +204,18 @@ export function fgetxattr(descriptor: number, name: Buffer): Buffer {
 export function fsetxattr(descriptor: number, name: Buffer, value: Buffer): void {
   syscall('fsetxattr', descriptor, terminated('fsetxattr', name), value, value.length, 0);
 }
+
+/** Flags that some file systems keep for a file, such as `chattr` shows (FS_IOC_GETFLAGS, linux/fs.h); 0 where there are none. Throws NativeError. */
+export function fileFlags(descriptor: number): number {
+  const flags = Buffer.alloc(8);
+  try {
+    syscall('ioctl', descriptor, FS_IOC_GETFLAGS, flags);
+  } catch (error) {
+    if (error instanceof NativeError && NO_FLAGS.has(error.code)) return 0;
+    throw error;
+  }
+  return flags.readUInt32LE(0);
+}
+
+const FS_IOC_GETFLAGS = 0x8008_6601;
+const NO_FLAGS: ReadonlySet<string> = new Set(['ENOTTY', 'EOPNOTSUPP', 'EINVAL', 'ENOSYS']);

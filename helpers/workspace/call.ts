@@ -1,6 +1,7 @@
 /* One operation of one run, and what the operations share: the view, whole reads of files, and steps of the draft. */
 import { closeSync } from 'node:fs';
 
+import { lossesOf } from '../files/belongings.ts';
 import { stampOf } from '../files/draft.ts';
 import type { Base, Entry, Step } from '../files/draft-index.ts';
 import { WalkRefused, type PathNames } from '../files/walk.ts';
@@ -93,8 +94,10 @@ export async function baseAt(call: Call, view: View, names: PathNames, place: Pl
     return { type: 'directory', mode: place.status.mode & 0o7777, stamp: String(place.status.ino) };
   }
   if (place.kind !== 'file') throw notChangeable(place.kind);
-  return withFile(call, view, names, ({ status, bytes }, sha256) => {
-    return { type: 'file', bytes, mode: status.mode & 0o7777, sha256, stamp: stampOf(status) };
+  return withFile(call, view, names, ({ descriptor, status, bytes }, sha256) => {
+    const lost = lossesOf(descriptor, call.services.root);
+    const base = { type: 'file' as const, bytes, mode: status.mode & 0o7777, sha256, stamp: stampOf(status) };
+    return lost.length === 0 ? base : { ...base, lost };
   });
 }
 

@@ -20,7 +20,7 @@ import { Ending } from './ending.ts';
 import { denied, OperationFailed, unavailable } from './failures.ts';
 import type { OpenDraft } from './open-draft.ts';
 import type { WorkspaceBody, WorkspaceReply } from './protocol.ts';
-import { sealedFor } from './review.ts';
+import { lostBy, sealedFor } from './review.ts';
 import { sideOf, withSide, type SideSource } from './sides.ts';
 
 const PIECE_BYTES = 262_144;
@@ -88,7 +88,16 @@ export function showDifference(
     if (!change) throw new DraftRefused('CHANGE_UNKNOWN', `the draft has ${changes.length} changes, counted from 0`);
     const { path, kind, type } = change;
     const difference = await compareSides(services, draft, change);
-    return { changeCount: changes.length, manifestDigest, path, kind, type, difference, ...modesOf(change) };
+    return {
+      changeCount: changes.length,
+      manifestDigest,
+      path,
+      kind,
+      type,
+      difference,
+      ...modesOf(change),
+      ...lostBy(change),
+    };
   });
 }
 

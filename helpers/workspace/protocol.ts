@@ -12,7 +12,7 @@ import { bytes, bytesTo, digestTextSchema, promotionIdSchema, runIdSchema } from
 import { differenceSchema, draftFactsSchema } from '../protocol/draft-facts.ts';
 
 /** Raised by any change of a union below. */
-export const WORKSPACE_PROTOCOL_VERSION = 2;
+export const WORKSPACE_PROTOCOL_VERSION = 3;
 
 export const workspaceRequests = {
   /** Opens and checks the root again; WORKSPACE_UNAVAILABLE with the check that failed. */

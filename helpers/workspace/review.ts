@@ -100,7 +100,13 @@ function firstOf(cursor: string, digest: string, changeCount: number): number {
 function lineOf(change: Change): Omit<Reviewed['changes'][number], 'hostChanged'> {
   const { path, kind, type } = change;
   const side = change.type === 'file' ? (change.after ?? change.before) : undefined;
-  return { path, kind, type, byteCount: side?.bytes ?? 0 };
+  return { path, kind, type, byteCount: side?.bytes ?? 0, ...lostBy(change) };
+}
+
+/** What a change takes from the file that it replaces, to be shown before anybody approves (S-172). */
+export function lostBy(change: Change): { lost?: string[] } {
+  const lost = change.kind === 'modified' ? change.before.lost : undefined;
+  return lost === undefined ? {} : { lost: [...lost] };
 }
 
 /** Whether the root's file is no longer what it was when the draft first touched it. */

@@ -71,6 +71,8 @@ export class PromotionScene {
   /** Uid that owns the root and that promote takes, or undefined where the tests run as an ordinary user. */
   readonly uid: number | undefined;
   promotion: 'page' | 'machine' = 'page';
+  /** What the draft's base says that a file in the place of one of these would not have. */
+  readonly losses = new Map<string, readonly string[]>();
   #sequence = 0;
 
   /** `asCaller`: everything belongs to this process, for tests that call promote's code in themselves. */
@@ -200,13 +202,10 @@ export class PromotionScene {
     fs.closeSync(folder);
     const mode = stat.mode & 0o7777;
     if (stat.isDirectory()) return { type: 'directory', mode, stamp };
-    return {
-      type: 'file',
-      bytes: stat.size,
-      mode,
-      sha256: sha(stat.isFile() && stat.size < 1e9 ? fs.readFileSync(where) : ''),
-      stamp,
-    };
+    const sha256 = sha(stat.isFile() && stat.size < 1e9 ? fs.readFileSync(where) : '');
+    const base = { type: 'file', bytes: stat.size, mode, sha256, stamp } as const;
+    const lost = this.losses.get(name);
+    return lost === undefined ? base : { ...base, lost };
   }
 
   /** The manifest that a reviewer sees now. */

@@ -268,7 +268,7 @@ const textDecoders: readonly Decoder[] = [
     name: 'manifest',
     samples: [
       manifestBytes({
-        version: 1,
+        version: 2,
         run,
         rootIdentity: 'a'.repeat(64),
         changes: [{ path: 'a', type: 'file', kind: 'created', before: null, after: side }],

@@ -57,6 +57,7 @@ export function ReviewChanges({
           <CopyBlock text={`nessie-executor review ${review.run}`} label={say('difference.command')} />
         </Notice>
       )}
+      <p class="hint">{say('review.belongings')}</p>
       <ul class="rows changes" aria-labelledby="changes">
         {review.changes.map((change) => (
           <li key={`${change.path} ${change.kind}`}>
@@ -145,6 +146,9 @@ function ChangeRow({ change, opened }: { readonly change: ReviewedChange; readon
         </div>
         <div class="row-actions">
           {change.hostChanged && <span class="flag">{say('review.host-changed')}</span>}
+          {change.lost !== undefined && (
+            <span class="flag">{say('review.lost', { what: change.lost.join(', ') })}</span>
+          )}
           {change.type === 'file' && <span class="hint">{say.count('bytes', change.byteCount)}</span>}
           {opened !== undefined && index !== -1 && (
             <Button

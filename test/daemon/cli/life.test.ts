@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -222,6 +223,7 @@ describe('the life of an executor at the command line', function () {
 
     it('a draft is listed, reviewed line by line, confirmed at a terminal only, taken back, and discarded with its confirmation', async () => {
       const { run } = plane;
+      const isFlagged = spawnSync('chattr', ['+d', path.join(root, 'a.txt')]).status === 0;
       const content = 'one\n2\n\u001b[2Jhidden\u202e\n';
       assert.equal(
         (await plane.call({ operation: 'file.write', arguments: { path: 'a.txt', content, overwrite: true } })).ending,
@@ -232,11 +234,11 @@ describe('the life of an executor at the command line', function () {
       assert.match((await cli.run(here('drafts'))).out, new RegExp(run));
       const shown = await cli.run(here('review', run));
       assert.equal(shown.code, 0, shown.error);
-      assert.match(shown.out, /^-two$/m);
-      assert.match(shown.out, /^\+2$/m);
+      assert.match(shown.out, /^-two$[^]*^\+2$/m);
       assert.match(shown.out, /\\x1b\[2Jhidden\\u\{202e\}/);
       assert.ok(!shown.out.includes('\u001b') && !shown.out.includes('\u202e'));
       assert.match(shown.out, /CI/);
+      assert.equal(shown.out.includes('the new file will not have: flag no dump'), isFlagged);
       const piped = await cli.run(here('review', run, '--approve'));
       assert.equal(piped.code, 3);
       assert.match(piped.error, /at a terminal/);
@@ -257,11 +259,10 @@ describe('the life of an executor at the command line', function () {
       const typing = { when: /Type [0-9a-f]{8}/, type: (text: string) => /Type ([0-9a-f]{8})/.exec(text)?.[1] ?? '' };
       const approved = await cli.atTerminal(here('review', run, '--approve', '--no-pager'), [typing]);
       assert.equal(approved.code, 0, approved.out);
+      assert.match(approved.out, /its time is that of the promotion[^]*Type [0-9a-f]{8}/);
       const [file = ''] = fs.readdirSync(confirmations);
-      const confirmation = JSON.parse(fs.readFileSync(path.join(confirmations, file), 'utf8')) as Record<
-        string,
-        unknown
-      >;
+      const text = fs.readFileSync(path.join(confirmations, file), 'utf8');
+      const confirmation = JSON.parse(text) as Record<string, unknown>;
       assert.equal(file, `${String(confirmation['manifestDigest'])}.json`);
       assert.equal(confirmation['run'], run);
       assert.deepEqual(confirmation['guarded'], ['.github', '.github/ci.yml']);

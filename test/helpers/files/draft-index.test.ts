@@ -22,7 +22,7 @@ const file: Entry = {
   at: 1001,
 };
 const gone: Entry = {
-  base: { type: 'file', bytes: 9, mode: 0o755, sha256: 'c'.repeat(64), stamp: '1.9.1.1' },
+  base: { type: 'file', bytes: 9, mode: 0o755, sha256: 'c'.repeat(64), stamp: '1.9.1.1', lost: ['group'] },
   now: { type: 'removed' },
   at: 1002,
 };

@@ -14,7 +14,7 @@ const digest = (digit: string): string => digit.repeat(64);
 const side = (digit: string, mode = '644') => ({ bytes: 3, mode, sha256: digest(digit) });
 
 const manifest: Manifest = {
-  version: 1,
+  version: 2,
   run: runIdSchema.parse(`run_${'0'.repeat(32)}`),
   rootIdentity: digest('a'),
   changes: [
@@ -24,7 +24,7 @@ const manifest: Manifest = {
     { path: 'b', type: 'directory', kind: 'created', before: null, after: { mode: '755' } },
     { path: 'c', type: 'file', kind: 'modified', before: side('3'), after: side('3', '755') },
     { path: 'd\\xff', type: 'directory', kind: 'deleted', before: { mode: '755' }, after: null },
-    { path: 'é', type: 'file', kind: 'modified', before: side('3'), after: side('4') },
+    { path: 'é', type: 'file', kind: 'modified', before: { ...side('3'), lost: ['group'] }, after: side('4') },
   ],
 };
 
@@ -46,7 +46,7 @@ describe('manifest', () => {
   });
 
   const refused: Readonly<Record<string, (value: Loose) => void>> = {
-    'another version': (value) => (value['version'] = 2),
+    'another version': (value) => (value['version'] = 1),
     'no run': (value) => delete value['run'],
     'a run that is none': (value) => (value['run'] = 'run_1'),
     'an unknown key': (value) => (value['more'] = 1),
@@ -66,6 +66,9 @@ describe('manifest', () => {
     'a mode that is not octal': (value) => (at(value, 0)['after'] = { mode: '888' }),
     'a negative size': (value) => (at(value, 1)['after'] = { ...side('1'), bytes: -1 }),
     'a digest that is none': (value) => (at(value, 1)['after'] = { ...side('1'), sha256: 'x' }),
+    'losses that are no names': (value) => (at(value, 6)['before'] = { ...side('3'), lost: [1] }),
+    'a list of no losses': (value) => (at(value, 6)['before'] = { ...side('3'), lost: [] }),
+    'a deleted file that loses something': (value) => (at(value, 2)['before'] = { ...side('2'), lost: ['group'] }),
     'an unknown kind': (value) => (at(value, 0)['kind'] = 'moved'),
     'an unknown type': (value) => (at(value, 0)['type'] = 'link'),
   };
@@ -78,7 +81,7 @@ describe('manifest', () => {
     assert.throws(() => parseManifest(Buffer.from(` ${text}`)), ManifestError);
     assert.throws(() => parseManifest(Buffer.from(text.replace('"run":', '"run" :'))), ManifestError);
     assert.throws(
-      () => parseManifest(Buffer.from(text.replace('"version":1', '"version":1,"version":1'))),
+      () => parseManifest(Buffer.from(text.replace('"version":2', '"version":2,"version":2'))),
       ManifestError,
     );
     assert.throws(() => parseManifest(Buffer.from([0xff])), ManifestError);

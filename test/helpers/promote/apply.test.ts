@@ -4,7 +4,6 @@ import path from 'node:path';
 
 import { ManifestError, parseManifest } from '../../../helpers/files/manifest.ts';
 import { canonicalBytes } from '../../../helpers/protocol/descriptor.ts';
-import { fgetxattr, fsetxattr } from '../../../helpers/runtime/native-files.ts';
 import { installRows } from '../../fakes/real-row.ts';
 import type { RealInstallation } from '../../fakes/real-row.ts';
 import { asking, PromotionScene, timeless } from '../../fakes/promotion-scene.ts';
@@ -131,7 +130,7 @@ describe('an approved draft is applied', function () {
           changes: [change],
           rootIdentity: '0'.repeat(64),
           run: `run_${'1'.repeat(32)}`,
-          version: 1,
+          version: 2,
         });
       };
       assert.equal(parseManifest(made('755')).changes.length, 1);
@@ -173,15 +172,6 @@ describe('an approved draft is applied', function () {
     assert.deepEqual(shown(), ['. folder 755', 'one folder 755', 'one/inside file 644', 'two file 644']);
   });
 
-  it('attributes of a changed file are kept', async () => {
-    scene.put('file', 'old');
-    fs.utimesSync(scene.at('file'), 1, 1);
-    setAttribute(String(scene.at('file')), 'user.note', 'mine');
-    scene.draftOf({ file: { file: 'new' } });
-    assert.equal((await scene.apply(installation)).outcome, 'promoted');
-    assert.equal(readAttribute(String(scene.at('file')), 'user.note'), 'mine');
-  });
-
   it('the time of a folder in which nothing was approved stays, the root’s too', async () => {
     scene.folderAt('work');
     scene.put('work/file', 'old');
@@ -210,18 +200,3 @@ describe('an approved draft is applied', function () {
     assert.deepEqual(phases, ['verifying', 'staging', 'applying', 'committing', 'cleaning']);
   });
 });
-
-function setAttribute(file: string, name: string, value: string): void {
-  const descriptor = fs.openSync(file, 'r+');
-  fsetxattr(descriptor, Buffer.from(name), Buffer.from(value));
-  fs.closeSync(descriptor);
-}
-
-function readAttribute(file: string, name: string): string {
-  const descriptor = fs.openSync(file, 'r');
-  try {
-    return String(fgetxattr(descriptor, Buffer.from(name)));
-  } finally {
-    fs.closeSync(descriptor);
-  }
-}

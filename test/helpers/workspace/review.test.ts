@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 
 import nacl from 'tweetnacl';
 
 import { manifestDigest, parseManifest, type Manifest } from '../../../helpers/files/manifest.ts';
 import type { OperationSuccess } from '../../../helpers/protocol/operations.ts';
+import { CAPABILITY, setAttribute } from '../../fakes/attributes.ts';
+import { skipBecause } from '../../skip.ts';
 import { Bench, newRun, sha256 } from './bench.ts';
 
 describe('workspace.review and the difference', () => {
@@ -53,6 +56,27 @@ describe('workspace.review and the difference', () => {
     assert.notEqual(await digestAfter(run, [one]), same);
     bench.put({ z: 'was here' });
     assert.notEqual(await digestAfter(run, [one, ['file.write', { path: 'z', content: '2', overwrite: true }]]), same);
+  });
+
+  it('what a changed file would not keep is told before anybody approves, to the page and on the terminal', async function () {
+    const file = bench.at('a.txt');
+    setAttribute(file, 'user.note', 'mine');
+    const review = async (): Promise<string[] | undefined> => {
+      const run = newRun();
+      await bench.done('file.append', { path: 'a.txt', content: 'x' }, { run });
+      await bench.done('file.delete', { path: 'gone.txt' }, { run });
+      const { changes } = await bench.done('workspace.review', {}, { run });
+      const shown = await bench.handlers['workspace.difference']({ run, change: 0, ignore: [] });
+      assert.deepEqual(shown.lost, changes[0]?.lost);
+      assert.equal(changes[1]?.lost, undefined);
+      return changes[0]?.lost;
+    };
+    assert.deepEqual(await review(), undefined);
+    if (spawnSync('chattr', ['+d', file]).status !== 0) skipBecause(this, 'chattr or a file system with its flags');
+    assert.deepEqual(await review(), ['flag no dump']);
+    if (process.getuid?.() !== 0) skipBecause(this, 'root alone gives a program capabilities');
+    for (const name of ['a.txt', 'gone.txt']) setAttribute(bench.at(name), 'security.capability', CAPABILITY);
+    assert.deepEqual(await review(), ['attribute security.capability', 'flag no dump']);
   });
 
   it('a host file that changed since the draft touched it is told, one that was only touched is not', async () => {

@@ -110,7 +110,7 @@ describe('a manifest in the browser', () => {
       { path: 'a', type: 'file', kind: 'created', before: null, after: side },
       { path: 'b', type: 'directory', kind: 'deleted', before: { mode: '755' }, after: null },
     ] as const;
-    const read = readManifest(manifestBytes({ version: 1, run, rootIdentity: 'cd'.repeat(32), changes }));
+    const read = readManifest(manifestBytes({ version: 2, run, rootIdentity: 'cd'.repeat(32), changes }));
     assert.deepEqual(read, changes);
   });
 

@@ -136,7 +136,7 @@ export class SealingMachine {
 
   #manifest(run: Delivered['envelope']['run']): Buffer {
     const changes = this.changes.map(([path, sides]) => changeOf(path, sides));
-    return manifestBytes({ version: 1, run, rootIdentity: ROOT_IDENTITY, changes });
+    return manifestBytes({ version: 2, run, rootIdentity: ROOT_IDENTITY, changes });
   }
 
   #review(manifest: Buffer, from: number) {
