@@ -176,6 +176,10 @@ export const failures: Record<FailureCode, Line> = {
     'The disk failed or is full; everything was put back.',
     'Make room or mend the disk, then approve again.',
   ],
+  PROMOTION_UNSUPPORTED: [
+    'The file system of the workspace cannot do what an apply needs; the message names it, and nothing was changed.',
+    'Keep the workspace on another file system, such as ext4, xfs or btrfs, mounted for writing.',
+  ],
   PROMOTION_CONFIRMATION_REQUIRED: [
     'A person at the machine must confirm as well; a confirmation serves one promotion, within an hour.',
     '`nessie-executor review RUN --approve` there.',

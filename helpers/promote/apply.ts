@@ -4,6 +4,8 @@
  */
 import { closeSync } from 'node:fs';
 import { statx, fsync, syncfs } from '../runtime/native-files.ts';
+import { checkCapable, described, probe } from './capabilities.ts';
+import { refusalOf } from './disk.ts';
 import { syncFolders, syncTaken, touchedFolders } from './folder-times.ts';
 import { goBack } from './go-back.ts';
 import { BULK_FILES, goForward } from './go-forward.ts';
@@ -15,14 +17,14 @@ import { placeStep } from './place.ts';
 import type { Planned } from './plan.ts';
 import { checkRoom, preflight, shapeOf } from './preflight.ts';
 import { causeOf, needsPerson } from './recover.ts';
-import { hasLeases, makeStage } from './stage.ts';
+import { makeStage } from './stage.ts';
 import { discardStage, openStage } from './stage-end.ts';
 import type { Scene } from './stage-end.ts';
 import { stageStep } from './stage-plan.ts';
 import type { Contents } from './stage-plan.ts';
 import { NativeError } from '../runtime/libc.ts';
 import { Stopped } from './stop.ts';
-import type { StopCode } from './stop.ts';
+import type { Reason } from './stop.ts';
 import type { Tree } from './tree.ts';
 
 const ITSELF = Buffer.alloc(0);
@@ -44,13 +46,8 @@ export type Opening = Omit<Begin, 'kind' | 'format' | 'rootIno' | 'rootDev' | 'r
 /** How an apply ended. */
 export type Applied =
   | { readonly outcome: 'promoted'; readonly kept: readonly string[] }
-  | { readonly outcome: 'refused'; readonly code: StopCode; readonly path: string | undefined }
-  | {
-      readonly outcome: 'rolled-back';
-      readonly code: StopCode;
-      readonly path: string | undefined;
-      readonly kept: readonly string[];
-    };
+  | ({ readonly outcome: 'refused' } & Reason)
+  | ({ readonly outcome: 'rolled-back'; readonly kept: readonly string[] } & Reason);
 
 /** Applies a verified plan, all or restore. Throws only where no way out could be finished: recovery has the word then. */
 export async function apply(
@@ -71,11 +68,17 @@ export async function apply(
     }
     folders = touchedFolders(scene.root, plan);
   } catch (error) {
-    if (error instanceof Stopped) return { outcome: 'refused', code: error.code, path: error.path };
+    if (error instanceof Stopped) return { outcome: 'refused', ...reasonOf(error, scene) };
     throw error;
   }
   const work = new Promotion(scene, contents, beginOf(scene.root, opening));
   return work.run(plan, before, folders, pace);
+}
+
+/** A disk that refuses is named. */
+function reasonOf({ code, path, detail, cause }: Stopped, scene: Scene): Reason {
+  if (code !== 'PROMOTION_IO_FAILURE' || detail !== undefined) return { code, path, detail };
+  return { code, path, detail: cause instanceof NativeError ? refusalOf(cause, scene) : undefined };
 }
 
 function beginOf(root: number, opening: Opening): Begin {
@@ -143,6 +146,10 @@ class Promotion {
   #leave(journal: Journal, prepared: Prepared | undefined, error: unknown, pace: Pace): Applied {
     if (error instanceof CommitUncertain) throw error;
     const file = this.#fileOf(journal);
+    const reason =
+      error instanceof NativeError ? new Stopped('PROMOTION_IO_FAILURE', undefined, { cause: error }) : error;
+    // Asked before anything is given back: afterwards the disk has room again.
+    const told = reason instanceof Stopped ? reasonOf(reason, this.#scene) : undefined;
     let kept: readonly string[] = [];
     if (prepared !== undefined) {
       kept = goBack(this.#scene, file, prepared).kept;
@@ -150,11 +157,9 @@ class Promotion {
       discardStage(this.#scene.root, file, this.#begin, this.#staging);
       discardJournal(file);
     }
-    const reason =
-      error instanceof NativeError ? new Stopped('PROMOTION_IO_FAILURE', undefined, { cause: error }) : error;
-    if (!(reason instanceof Stopped)) throw reason;
+    if (!(reason instanceof Stopped) || told === undefined) throw reason;
     if (reason.code === 'PROMOTION_IO_FAILURE') pace.log(causeOf('promotion', reason.cause));
-    return { outcome: 'rolled-back', code: reason.code, path: reason.path, kept };
+    return { outcome: 'rolled-back', ...told, kept };
   }
 
   /** Stages all new content and enters `prepared`. */
@@ -176,11 +181,17 @@ class Promotion {
       this.#staging = staging;
       journal.append(staging);
       journal.write();
+      const found = probe(stage);
+      checkCapable(
+        found,
+        plan.some(({ change }) => change === 'modified'),
+      );
+      const { leases, unnamed } = found;
       const steps: Step[] = [];
       const isBulk = plan.filter(({ after }) => after !== null).length >= BULK_FILES;
       for (const planned of plan) {
         const { slot, path, change, type } = planned;
-        const after = stageStep({ root, stage, contents: this.#contents, sync: !isBulk }, planned);
+        const after = stageStep({ root, stage, contents: this.#contents, unnamed, sync: !isBulk }, planned);
         const step: Step = { kind: 'step', slot, path, change, type, before: before[slot] ?? null, after };
         journal.append(step);
         steps.push(step);
@@ -190,8 +201,8 @@ class Promotion {
       if (isBulk) syncfs(stage);
       else fsync(stage);
       fsync(root);
-      const leases = hasLeases(stage, steps.length);
-      journal.prepare({ kind: 'prepare', steps: steps.length, folders: folders.length, leases });
+      const fileSystem = described(found);
+      journal.prepare({ kind: 'prepare', steps: steps.length, folders: folders.length, leases, fileSystem });
       return { begin: this.#begin, staging, steps, folders, leases };
     } finally {
       closeSync(stage);

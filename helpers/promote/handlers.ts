@@ -177,7 +177,7 @@ export class PromoteHandlers {
     try {
       return await work();
     } catch (error) {
-      if (error instanceof Stopped) return { outcome: 'refused', code: error.code, ...named(error.path) };
+      if (error instanceof Stopped) return { outcome: 'refused', ...named(error) };
       this.#log(causeOf('promotion', error));
       // Committed or not, nobody here can say: this process ends without an answer, and a recovery gives it.
       if (error instanceof CommitUncertain) throw error;
@@ -304,8 +304,8 @@ function replyOf(applied: Applied, { opening, digest }: Approved): PromoteReply<
     case 'promoted':
       return { outcome: 'promoted', manifestDigest: digest, history: opening.promotion, kept: [...applied.kept] };
     case 'refused':
-      return { outcome: 'refused', code: applied.code, ...named(applied.path) };
+      return { outcome: 'refused', ...named(applied) };
     case 'rolled-back':
-      return { outcome: 'rolled-back', code: applied.code, ...named(applied.path), kept: [...applied.kept] };
+      return { outcome: 'rolled-back', ...named(applied), kept: [...applied.kept] };
   }
 }

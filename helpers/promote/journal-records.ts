@@ -74,12 +74,13 @@ export interface Folder {
   readonly mtimeNs: string;
 }
 
-/** Last record of the preparation: from here on the tree may be a mix. `leases` tells whether the root's file system has them. */
+/** Last record of the preparation: from here on the tree may be a mix. `leases` tells whether the root's file system has them, `fileSystem` what else was found there, absent in journals of programs that did not look. */
 export interface Prepare {
   readonly kind: 'prepare';
   readonly steps: number;
   readonly folders: number;
   readonly leases: boolean;
+  readonly fileSystem?: string;
 }
 
 /** Every step is placed and every touched folder is on the disk. */
@@ -153,7 +154,7 @@ function plainOf(payload: Buffer): Plain {
   }
 }
 
-type Field = 'text' | 'text or null' | 'count' | 'bytes' | 'flag' | 'facts' | 'change' | 'type';
+type Field = 'text' | 'text or null' | 'text or absent' | 'count' | 'bytes' | 'flag' | 'facts' | 'change' | 'type';
 const shapes: { readonly [Kind in JournalRecord['kind']]: Readonly<Record<string, Field>> } = {
   begin: {
     format: 'count',
@@ -174,7 +175,7 @@ const shapes: { readonly [Kind in JournalRecord['kind']]: Readonly<Record<string
   staging: { stageIno: 'text', rootMtimeNs: 'text' },
   step: { slot: 'count', path: 'bytes', change: 'change', type: 'type', before: 'facts', after: 'facts' },
   folder: { path: 'bytes', ino: 'text', mtimeNs: 'text' },
-  prepare: { steps: 'count', folders: 'count', leases: 'flag' },
+  prepare: { steps: 'count', folders: 'count', leases: 'flag', fileSystem: 'text or absent' },
   commit: { at: 'count' },
 };
 const factsShape: Readonly<Record<string, Field>> = {
@@ -207,12 +208,14 @@ function inThisFormat(begin: PlainFields): PlainFields {
 }
 
 function fits(value: { readonly [key: string]: Plain }, shape: Readonly<Record<string, Field>>): boolean {
-  const keys = Object.keys(value);
-  return keys.length === Object.keys(shape).length && keys.every((key) => isField(value[key], shape[key]));
+  const isKnown = Object.keys(value).every((key) => Object.hasOwn(shape, key));
+  return isKnown && Object.entries(shape).every(([key, field]) => isField(value[key], field));
 }
 
-function isField(value: Plain | undefined, field: Field | undefined): boolean {
+function isField(value: Plain | undefined, field: Field): boolean {
   switch (field) {
+    case 'text or absent':
+      return value === undefined || typeof value === 'string';
     case 'text':
       return typeof value === 'string';
     case 'text or null':
@@ -229,8 +232,6 @@ function isField(value: Plain | undefined, field: Field | undefined): boolean {
       return value === 'file' || value === 'directory';
     case 'facts':
       return value === null || (isObject(value) && fits(value, factsShape));
-    case undefined:
-      return false;
   }
 }
 

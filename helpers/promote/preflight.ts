@@ -9,6 +9,7 @@ import { fstatfs } from '../runtime/native-folders.ts';
 import { lossesOf } from '../files/belongings.ts';
 import { digestDescriptor } from '../files/digest.ts';
 import { kindOf } from '../files/walk.ts';
+import { fileSystemName } from './disk.ts';
 import type { Facts } from './journal-records.ts';
 import { ownUid } from './own-folder.ts';
 import { folderOf } from './folder-times.ts';
@@ -135,11 +136,16 @@ function checkOldFolder(place: Place, path: Buffer, before: Side, { gone }: Shap
   }
 }
 
-/** Whether the file system takes all new files at once beside all old ones. Throws Stopped. */
+/** Whether the file system takes all new files at once beside all old ones. Throws Stopped, with what is missing. */
 export function checkRoom(root: number, plan: readonly Planned[]): void {
   const added = plan.filter(({ after }) => after !== null);
-  const bytes = added.reduce((sum, { after }) => sum + BigInt(after?.bytes ?? 0), 0n);
-  const { availableBytes, totalInodes, freeInodes } = fstatfs(root);
-  const hasInodes = totalInodes === 0n || freeInodes >= BigInt(added.length) + RESERVE_INODES;
-  if (availableBytes < bytes + RESERVE_BYTES || !hasInodes) throw new Stopped('PROMOTION_IO_FAILURE');
+  const bytes = added.reduce((sum, { after }) => sum + BigInt(after?.bytes ?? 0), 0n) + RESERVE_BYTES;
+  const inodes = BigInt(added.length) + RESERVE_INODES;
+  const { availableBytes, totalInodes, freeInodes, readOnly } = fstatfs(root);
+  const where = `${fileSystemName(root)}, where the workspace root lies,`;
+  if (readOnly) throw new Stopped('PROMOTION_UNSUPPORTED', undefined, { detail: `${where} is mounted read-only` });
+  const short = (missing: string): Stopped =>
+    new Stopped('PROMOTION_IO_FAILURE', undefined, { detail: `${where} has ${missing} are needed for a while` });
+  if (availableBytes < bytes) throw short(`${availableBytes} bytes free, and ${bytes}`);
+  if (totalInodes > 0n && freeInodes < inodes) throw short(`${freeInodes} inodes free, and ${inodes}`);
 }

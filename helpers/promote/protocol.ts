@@ -19,6 +19,9 @@ export const PROMOTE_PROTOCOL_VERSION = 4;
 /** Path text of files of which another copy was kept beside, because somebody else changed them meanwhile. */
 const kept = z.array(z.string().max(4096)).max(1000);
 
+/** Why, for the person: names of file systems and counts, never a path. */
+const detail = z.string().max(300).optional();
+
 export const promoteRequests = {
   /** Settles what an earlier promotion of this root left; always the first request. */
   'promote.recover': {
@@ -56,11 +59,13 @@ export const promoteRequests = {
         outcome: z.literal('refused'),
         code: z.enum(failureCodes),
         path: z.string().max(4096).optional(),
+        detail,
       }),
       z.strictObject({
         outcome: z.literal('rolled-back'),
         code: z.enum(failureCodes),
         path: z.string().max(4096).optional(),
+        detail,
         kept,
       }),
     ]),

@@ -7,7 +7,7 @@ import type { Facts } from './journal-records.ts';
 import { UntrustedFile } from './own-folder.ts';
 import type { Planned, Side } from './plan.ts';
 import { stageFile, stageFolder } from './stage.ts';
-import type { Mismatch } from './stage.ts';
+import type { Mismatch, Target } from './stage.ts';
 import { Stopped, stopFor } from './stop.ts';
 import { atPlace, openAt } from './tree.ts';
 
@@ -17,12 +17,10 @@ export interface Contents {
   readonly mismatch: Mismatch;
 }
 
-/** Where content comes from and where it goes, open; `sync` is false where one syncfs of the whole stage follows. */
-export interface Staging {
+/** Where content comes from and where it goes, open. */
+export interface Staging extends Omit<Target, 'slot'> {
   readonly root: number;
-  readonly stage: number;
   readonly contents: Contents;
-  readonly sync: boolean;
 }
 
 /** New content of an approved draft. */
@@ -58,25 +56,27 @@ function stageSide(staging: Staging, planned: Planned, after: Side): Facts {
   });
 }
 
-function stageNew({ stage, contents, sync }: Staging, planned: Planned, after: Side): Facts {
+function stageNew(staging: Staging, planned: Planned, after: Side): Facts {
   const { slot, path, content } = planned;
+  const { contents } = staging;
   if (content === null) throw new Stopped('PROMOTION_MANIFEST_INVALID', path);
   return withContent(contents, content, path, (descriptor) => {
     const source = { descriptor, mismatch: contents.mismatch, replaces: undefined, lost: [] };
-    return stageFile(stage, slot, source, after, path, sync);
+    return stageFile({ ...staging, slot }, source, after, path);
   });
 }
 
-function stageChanged({ stage, contents, sync }: Staging, planned: Planned, after: Side, replaces: number): Facts {
+function stageChanged(staging: Staging, planned: Planned, after: Side, replaces: number): Facts {
+  const { contents } = staging;
   const { slot, path, content, before } = planned;
   const lost = before?.lost ?? [];
   if (content === null) {
     const source = { descriptor: replaces, mismatch: 'PROMOTION_CONFLICT', replaces, lost } as const;
-    return stageFile(stage, slot, source, after, path, sync);
+    return stageFile({ ...staging, slot }, source, after, path);
   }
   return withContent(contents, content, path, (descriptor) => {
     const source = { descriptor, mismatch: contents.mismatch, replaces, lost };
-    return stageFile(stage, slot, source, after, path, sync);
+    return stageFile({ ...staging, slot }, source, after, path);
   });
 }
 

@@ -25,7 +25,6 @@ import { digestDescriptor } from '../files/digest.ts';
 import { setTime } from './folder-times.ts';
 import { hasHoles, pieceWriter } from './holes.ts';
 import type { Facts } from './journal-records.ts';
-import { takeLease } from './lease.ts';
 import type { Side } from './plan.ts';
 import { Stopped } from './stop.ts';
 import type { StopCode } from './stop.ts';
@@ -58,10 +57,20 @@ export interface Source {
   readonly lost: readonly string[];
 }
 
-/** Copies approved content into the stage folder, hashing what it copies. `sync` is false where one syncfs of the whole stage follows. Throws Stopped, NativeError. */
-export function stageFile(stage: number, slot: number, source: Source, side: Side, path: Buffer, sync: boolean): Facts {
-  const unnamed = openUnnamed(stage);
-  const descriptor = unnamed ?? openNamed(stage, slot);
+/** Where a new file goes: the open stage folder, its number there, whether files without a name can get one (capabilities.ts), and whether it is synced at once. */
+export interface Target {
+  readonly stage: number;
+  readonly slot: number;
+  readonly unnamed: boolean;
+  /** False where one syncfs of the whole stage follows. */
+  readonly sync: boolean;
+}
+
+/** Copies approved content into the stage folder, hashing what it copies. Throws Stopped, NativeError. */
+export function stageFile(target: Target, source: Source, side: Side, path: Buffer): Facts {
+  const { stage, slot, sync } = target;
+  const unnamed = target.unnamed ? openUnnamed(stage) : undefined;
+  const descriptor = unnamed ?? openNamed(stage, slotName(slot));
   try {
     copyApproved(descriptor, source, side, path);
     const { replaces } = source;
@@ -77,7 +86,7 @@ export function stageFile(stage: number, slot: number, source: Source, side: Sid
 }
 
 /** A file without a name vanishes by itself when this process dies; undefined on a file system that has none. */
-function openUnnamed(stage: number): number | undefined {
+export function openUnnamed(stage: number): number | undefined {
   try {
     return openat2(stage, Buffer.from('.'), {
       flags: O_TMPFILE | constants.O_RDWR,
@@ -90,9 +99,10 @@ function openUnnamed(stage: number): number | undefined {
   }
 }
 
-function openNamed(stage: number, slot: number): number {
+/** Makes a file in the stage folder that must not exist yet. Throws NativeError EEXIST. */
+export function openNamed(stage: number, name: Buffer): number {
   const flags = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
-  return openat2(stage, slotName(slot), { flags, mode: 0o600, resolve: RESOLVE_STRICT });
+  return openat2(stage, name, { flags, mode: 0o600, resolve: RESOLVE_STRICT });
 }
 
 function copyApproved(descriptor: number, source: Source, side: Side, path: Buffer): void {
@@ -129,18 +139,5 @@ export function stageFolder(stage: number, slot: number, mode: number, sync: boo
     return factsOf(statx(descriptor, ITSELF), '');
   } finally {
     closeSync(descriptor);
-  }
-}
-
-/** Whether the root's file system gives leases, tried on a file that nobody else can know. `freeSlot` is one that no step has. */
-export function hasLeases(stage: number, freeSlot: number): boolean {
-  const unnamed = openUnnamed(stage);
-  const descriptor = unnamed ?? openNamed(stage, freeSlot);
-  try {
-    // We hold it open for writing ourselves: where leases exist the answer is that it is in use.
-    return takeLease(descriptor) !== 'unsupported';
-  } finally {
-    closeSync(descriptor);
-    if (unnamed === undefined) unlinkat(stage, slotName(freeSlot), 0);
   }
 }

@@ -6,22 +6,32 @@ import { PathRefused, WalkRefused } from '../files/walk.ts';
 /** The reasons with which a promotion ends before its commit; a part of the wire's failure codes. */
 export type StopCode = Extract<FailureCode, `PROMOTION_${string}` | 'CANCELLED' | 'EXPIRED'>;
 
-/** A promotion that ends before its commit: what is placed goes back. `path` is path text below the root. */
+/** A promotion that ends before its commit: what is placed goes back. `path` is path text below the root, `detail` a sentence for the person that holds no path. */
 export class Stopped extends Error {
   override readonly name = 'Stopped';
   readonly code: StopCode;
   readonly path: string | undefined;
+  readonly detail: string | undefined;
 
-  constructor(code: StopCode, path?: Buffer, options?: ErrorOptions) {
+  constructor(code: StopCode, path?: Buffer, options?: ErrorOptions & { readonly detail?: string }) {
     super(code, options);
     this.code = code;
+    this.detail = options?.detail;
     this.path = path === undefined ? undefined : toPathText(path);
   }
 }
 
-/** A path that fits an answer; one that is longer as path text is left out. */
-export function named(path: string | undefined): { path?: string } {
-  return path === undefined || path.length > 4096 ? {} : { path };
+/** Why something ended, as Stopped has it. */
+export interface Reason<Code = StopCode> {
+  readonly code: Code;
+  readonly path: string | undefined;
+  readonly detail?: string | undefined;
+}
+
+/** A reason as an answer carries it; a path that is longer as path text than it holds is left out. */
+export function named<Code>({ code, path, detail }: Reason<Code>): { code: Code; path?: string; detail?: string } {
+  const fits = path !== undefined && path.length <= 4096;
+  return { code, ...(fits ? { path } : {}), ...(detail === undefined ? {} : { detail: detail.slice(0, 300) }) };
 }
 
 /** Refusals of the kernel that speak of the path, not of the disk. */

@@ -38,8 +38,8 @@ export class UndoRefused extends Error {
 }
 
 /** A refusal as an answer carries it. */
-export function refusalOf({ code, path }: UndoRefused | Stopped): UndoRefusal {
-  return { code, ...named(path) };
+export function refusalOf(refused: UndoRefused | Stopped): UndoRefusal {
+  return named<UndoRefusal['code']>(refused);
 }
 
 /** A promotion that the history holds whole, and the steps that take it back. */

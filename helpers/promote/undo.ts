@@ -97,8 +97,8 @@ function undoneOf(applied: Applied): Undone {
     case 'promoted':
       return { outcome: 'undone', kept: [...applied.kept] };
     case 'refused':
-      return { outcome: 'refused', code: applied.code, ...named(applied.path) };
+      return { outcome: 'refused', ...named(applied) };
     case 'rolled-back':
-      return { outcome: 'rolled-back', code: applied.code, ...named(applied.path), kept: [...applied.kept] };
+      return { outcome: 'rolled-back', ...named(applied), kept: [...applied.kept] };
   }
 }

@@ -10,8 +10,12 @@ export const undoCodes = ['UNDO_UNKNOWN', 'UNDO_WAITING', 'UNDO_DONE', 'UNDO_NOT
 export type UndoCode = (typeof undoCodes)[number];
 
 const path = z.string().max(4096);
-const refusal = z.strictObject({ code: z.enum([...failureCodes, ...undoCodes]), path: path.optional() });
-/** Why a promotion cannot be undone; `path` is path text. */
+const refusal = z.strictObject({
+  code: z.enum([...failureCodes, ...undoCodes]),
+  path: path.optional(),
+  detail: z.string().max(300).optional(),
+});
+/** Why a promotion cannot be undone; `path` is path text, `detail` names file systems and counts, never a path. */
 export type UndoRefusal = z.infer<typeof refusal>;
 
 /** One kept promotion. */

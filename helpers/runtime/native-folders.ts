@@ -37,10 +37,13 @@ export type FileSystemStatus = {
   readonly availableBytes: bigint;
   readonly totalInodes: bigint;
   readonly freeInodes: bigint;
+  readonly readOnly: boolean;
   readonly id: Buffer;
 };
 
-/** Status of the file system of an open file. Throws NativeError. */
+const ST_RDONLY = 1;
+
+/** Status of the file system of an open file; `readOnly` of the mount too. Throws NativeError. */
 export function fstatfs(descriptor: number): FileSystemStatus {
   const bytes = Buffer.alloc(120);
   syscall('fstatfs', descriptor, bytes);
@@ -50,6 +53,7 @@ export function fstatfs(descriptor: number): FileSystemStatus {
     availableBytes: bytes.readBigInt64LE(8) * bytes.readBigUInt64LE(32),
     totalInodes: bytes.readBigUInt64LE(40),
     freeInodes: bytes.readBigUInt64LE(48),
+    readOnly: (bytes.readUInt32LE(80) & ST_RDONLY) !== 0,
     id: Buffer.from(bytes.subarray(56, 64)),
   };
 }

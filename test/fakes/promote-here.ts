@@ -9,6 +9,8 @@ import { PromoteHandlers } from '../../helpers/promote/handlers.ts';
 import type { Undone } from '../../helpers/protocol/history-facts.ts';
 import { promotionIdSchema } from '../../helpers/protocol/ids.ts';
 import type { PromoteReply } from '../../helpers/promote/protocol.ts';
+import { interpose } from '../../helpers/runtime/libc.ts';
+import type { Interposer } from '../../helpers/runtime/libc.ts';
 import type { PromotionScene } from './promotion-scene.ts';
 
 // A lease tells of a waiting writer by this signal, which would end the process.
@@ -40,10 +42,22 @@ export async function promoteHere<Result>(
   }
 }
 
+/** Recovers, and applies the draft of a scene with an interposer before each native call of the apply. */
+export function applyHere(scene: PromotionScene, between?: Interposer): Promise<PromoteReply<'promote.apply'>> {
+  const approval = scene.approve();
+  return promoteHere(scene, async (handlers) => {
+    interpose(between);
+    try {
+      return await handlers.apply({ approval });
+    } finally {
+      interpose(undefined);
+    }
+  });
+}
+
 /** Applies the draft of a scene; the id of the promotion. Rejects where it was not promoted. */
 export async function promoted(scene: PromotionScene): Promise<string> {
-  const approval = scene.approve();
-  const reply: PromoteReply<'promote.apply'> = await promoteHere(scene, (handlers) => handlers.apply({ approval }));
+  const reply = await applyHere(scene);
   if (reply.outcome !== 'promoted') throw new Error(JSON.stringify(reply));
   return reply.history;
 }
@@ -76,4 +90,12 @@ export function undoHere(scene: PromotionScene, promotion: string): Promise<Undo
 export async function confirmedUndo(scene: PromotionScene, promotion: string): Promise<Undone> {
   await confirmUndo(scene, promotion);
   return undoHere(scene, promotion);
+}
+
+/** Whether an open descriptor of this process lies in a folder. */
+export function liesIn(folder: string, descriptor: unknown): boolean {
+  if (typeof descriptor !== 'number' || descriptor < 0) return false;
+  const target = fs.readlinkSync(`/proc/self/fd/${descriptor}`);
+  // A file without a name is shown as `FOLDER/#INODE (deleted)`.
+  return target === folder || target.startsWith(`${folder}/`);
 }

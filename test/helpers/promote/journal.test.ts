@@ -22,9 +22,9 @@ type State = 'staging' | 'prepared' | 'committed';
 
 /** Where a kill leaves each state: before the journal is prepared, in the middle of the steps, in the middle of the cleaning. */
 const cuts: Readonly<Record<State, string>> = {
-  staging: 'renameat2:signal=KILL:when=2',
-  prepared: 'renameat2:signal=KILL:when=9',
-  committed: 'unlinkat:signal=KILL:when=3',
+  staging: 'renameat2:signal=KILL:when=5',
+  prepared: 'renameat2:signal=KILL:when=12',
+  committed: 'unlinkat:signal=KILL:when=10',
 };
 
 /** A scene in the middle of its promotion. */

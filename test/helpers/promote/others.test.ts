@@ -124,7 +124,7 @@ describe('others work in the tree during a promotion', function () {
     await running.client.request('promote.recover', { promotions: [] }, asking);
     // renames: mark, journal, a, then b; the lease on b is held while its exchange waits
     const writer = await writerOf(scene.at('b'));
-    const tracer = await attach(running.pid, ['renameat2:delay_enter=2000000:when=4']);
+    const tracer = await attach(running.pid, ['renameat2:delay_enter=2000000:when=7']);
     const applied = running.client.request('promote.apply', { approval: scene.approve() }, asking);
     await until(() => isLeased(scene.at('b')));
     const written = writer.go();
@@ -142,7 +142,7 @@ describe('others work in the tree during a promotion', function () {
   it('somebody else creates one of the new files first: theirs survives, ours go', async function () {
     if (!hasStrace()) skipBecause(this, 'strace');
     scene.draftOf({ apple: { file: 'ours' }, zebra: { file: 'ours' } });
-    const { running, tracer, applied } = await held('linkat:delay_enter=1500000:when=1');
+    const { running, tracer, applied } = await held('linkat:delay_enter=1500000:when=2');
     await until(() => fs.readdirSync(scene.root).length > 0);
     scene.put('zebra', 'theirs');
     const reply = await applied;
@@ -161,7 +161,7 @@ describe('others work in the tree during a promotion', function () {
     await running.client.request('promote.recover', { promotions: [] }, asking);
     // steps: made, a, z; the third waits, so that the first two can be edited after they were placed
     const writer = await writerOf(scene.at('z'));
-    const tracer = await attach(running.pid, ['renameat2:delay_enter=2000000:when=5']);
+    const tracer = await attach(running.pid, ['renameat2:delay_enter=2000000:when=8']);
     const applied = running.client.request('promote.apply', { approval: scene.approve() }, asking);
     await until(() => isLeased(scene.at('z')));
     fs.appendFileSync(scene.at('a'), ' edited');
@@ -196,7 +196,7 @@ describe('others work in the tree during a promotion', function () {
     const before = scene.listing();
     const running = scene.start(installation);
     await running.client.request('promote.recover', { promotions: [] }, asking);
-    const tracer = await attach(running.pid, ['renameat2:signal=KILL:when=6']);
+    const tracer = await attach(running.pid, ['renameat2:signal=KILL:when=9']);
     await assert.rejects(running.client.request('promote.apply', { approval: scene.approve() }, asking));
     await running.exited;
     await tracer.detach();
@@ -300,4 +300,4 @@ async function end(running: Running, tracer: Tracer): Promise<void> {
 }
 
 /** Renames: mark, journal, then the new files; the fifth of them waits. */
-const IN_MID_APPLY = 'renameat2:delay_enter=2000000:when=7';
+const IN_MID_APPLY = 'renameat2:delay_enter=2000000:when=10';
