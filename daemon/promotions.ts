@@ -333,7 +333,16 @@ function approvalIn(content: Uint8Array): Signed | undefined {
 function failureOf(applied: Exclude<Applied, { outcome: 'promoted' }>): ReturnType<typeof failure> {
   if (applied.code === 'PROMOTION_RECOVERY_REQUIRED')
     return failure(applied.code, 'An earlier promotion waits for a person: nessie-executor repair.');
-  return failure(applied.code, applied.path);
+  const told = [applied.path, applied.detail].filter((part) => part !== undefined).join(': ');
+  return failure(applied.code, told === '' ? undefined : fitting(told));
+}
+
+/** Longest message of a failure (operations.ts). */
+const MESSAGE_LIMIT = 400;
+
+/** A path of long names is more than a message takes: its end says most. */
+function fitting(text: string): string {
+  return text.length <= MESSAGE_LIMIT ? text : `…${text.slice(1 - MESSAGE_LIMIT)}`;
 }
 
 function failure(code: FailureCode, message?: string): { success: false; code: FailureCode; message?: string } {

@@ -8,6 +8,7 @@ import { attach, hasStrace } from '../fakes/killer.ts';
 import type { Call } from '../fakes/killer.ts';
 import { skipBecause } from '../skip.ts';
 import type { FakeControlPlane } from '../fakes/fake-control-plane.ts';
+import { failureSchema } from '../../helpers/protocol/operations.ts';
 import { isDead, isFrozen, signal } from '../faults/processes.ts';
 import { online, pairedExecutor } from '../fixtures/executor.ts';
 import type { RealExecutor } from '../fixtures/executor.ts';
@@ -175,6 +176,22 @@ describe('a promotion on a real executor', function () {
     await repair('restore');
     await online(plane, executor);
     assert.deepEqual([placed(run), leftIn(executor.root)], [[], []]);
+  });
+
+  it('that is refused names its path within the bounds of a result, however long that is', async () => {
+    const run = newRun();
+    const [folder, name] = ['f'.repeat(250), 'n'.repeat(250)];
+    fs.mkdirSync(path.join(executor.root, folder));
+    const { uid, gid } = fs.statSync(executor.root);
+    fs.chownSync(path.join(executor.root, folder), uid, gid);
+    await promotions.draft(run, `${folder}/${name}`, 'draft');
+    const frame = await promotions.approved(run);
+    fs.writeFileSync(path.join(executor.root, folder, name), 'mine');
+    plane.deliver(frame);
+    const { result } = await promotions.told(idOf(frame));
+    const failure = failureSchema.parse(result);
+    assert.equal(failure.code, 'PROMOTION_CONFLICT');
+    assert.match(failure.message ?? '', /^…f+\/n{250}$/);
   });
 
   it('that left nothing keeps no daemon from going online, whoever holds the folder', async () => {
