@@ -5,7 +5,7 @@
 import { closeSync } from 'node:fs';
 import { statx, fsync, syncfs } from '../runtime/native-files.ts';
 import { checkCapable, described, probe } from './capabilities.ts';
-import { refusalOf } from './disk.ts';
+import { fileSystemName, refusalOf } from './disk.ts';
 import { syncFolders, syncTaken, touchedFolders } from './folder-times.ts';
 import { goBack } from './go-back.ts';
 import { BULK_FILES, goForward } from './go-forward.ts';
@@ -75,10 +75,11 @@ export async function apply(
   return work.run(plan, before, folders, pace);
 }
 
-/** A disk that refuses is named. */
+/** A disk that refuses is named, and so is a file system that will not move what another would. */
 function reasonOf({ code, path, detail, cause }: Stopped, scene: Scene): Reason {
-  if (code !== 'PROMOTION_IO_FAILURE' || detail !== undefined) return { code, path, detail };
-  return { code, path, detail: cause instanceof NativeError ? refusalOf(cause, scene) : undefined };
+  if (detail !== undefined || !(cause instanceof NativeError)) return { code, path, detail };
+  if (code === 'PROMOTION_IO_FAILURE') return { code, path, detail: refusalOf(cause, scene) };
+  return { code, path, detail: `${cause.message} on ${fileSystemName(scene.root)}` };
 }
 
 function beginOf(root: number, opening: Opening): Begin {
