@@ -12,7 +12,7 @@
  */
 import { closeSync } from 'node:fs';
 import { NativeError } from '../runtime/libc.ts';
-import { RENAME, linkDescriptor, renameat2, statx, unlinkat } from '../runtime/native-files.ts';
+import { RENAME, fsync, linkDescriptor, renameat2, statx, unlinkat } from '../runtime/native-files.ts';
 import { fileSystemName } from './disk.ts';
 import { takeLease } from './lease.ts';
 import { openNamed, openUnnamed } from './stage.ts';
@@ -37,19 +37,21 @@ const UNKNOWN: ReadonlySet<string> = new Set(['EINVAL', 'ENOSYS', 'EOPNOTSUPP'])
 /** Answers beside those of file systems that give no second name to a file without one. */
 const NO_LINK: ReadonlySet<string> = new Set([...UNKNOWN, 'EPERM', 'EXDEV', 'EMLINK', 'ENOENT']);
 
-/** Tries everything in an open stage folder and leaves nothing there. Throws NativeError where the disk refuses what every file system can. */
+/** Tries everything in an open stage folder and leaves nothing there, on the disk too. Throws NativeError where the disk refuses what every file system can. */
 export function probe(stage: number): Capabilities {
-  return {
-    fileSystem: fileSystemName(stage),
-    exchange: withPair(stage, (one, two) => exchanges(stage, one, two)),
-    noReplace: withPair(stage, (one, two) => keepsNames(stage, one, two)),
-    unnamed: namesUnnamed(stage),
-    leases: withPair(stage, (one) => takeLease(one) !== 'unsupported'),
-  };
+  const unnamed = namesUnnamed(stage);
+  const found = withPair(stage, (one, two) => {
+    const noReplace = keepsNames(stage, one, two);
+    // A file system that lost a name has said enough.
+    const exchange = noReplace && exchanges(stage, one, two);
+    return { noReplace, exchange, leases: takeLease(one) !== 'unsupported' };
+  });
+  fsync(stage);
+  return { fileSystem: fileSystemName(stage), unnamed, ...found };
 }
 
 /** Two new files, open. */
-function withPair(stage: number, work: (one: number, two: number) => boolean): boolean {
+function withPair<Found>(stage: number, work: (one: number, two: number) => Found): Found {
   const [one, two] = [openNamed(stage, ONE), openNamed(stage, TWO)];
   try {
     return work(one, two);
@@ -60,15 +62,17 @@ function withPair(stage: number, work: (one: number, two: number) => boolean): b
   }
 }
 
-function exchanges(stage: number, one: number, two: number): boolean {
-  const isDone = does(() => renameat2(stage, ONE, stage, TWO, RENAME.EXCHANGE));
-  return isDone && isAt(stage, ONE, two) && isAt(stage, TWO, one);
-}
-
+/** Whether a name that is taken stays as it is and one that is free is given; both files are at their own names again then. */
 function keepsNames(stage: number, one: number, two: number): boolean {
   const replaces = does(() => renameat2(stage, ONE, stage, TWO, RENAME.NOREPLACE), 'EEXIST');
   if (replaces || !isAt(stage, ONE, one) || !isAt(stage, TWO, two)) return false;
-  return does(() => renameat2(stage, ONE, stage, FREE, RENAME.NOREPLACE)) && isAt(stage, FREE, one);
+  const isMoved = does(() => renameat2(stage, ONE, stage, FREE, RENAME.NOREPLACE)) && isAt(stage, FREE, one);
+  return isMoved && does(() => renameat2(stage, FREE, stage, ONE, RENAME.NOREPLACE)) && isAt(stage, ONE, one);
+}
+
+function exchanges(stage: number, one: number, two: number): boolean {
+  const isDone = does(() => renameat2(stage, ONE, stage, TWO, RENAME.EXCHANGE));
+  return isDone && isAt(stage, ONE, two) && isAt(stage, TWO, one);
 }
 
 function namesUnnamed(stage: number): boolean {

@@ -23,6 +23,8 @@ const ELSEWHERE = new Set<SyscallName>([
   'fgetxattr',
   'fstatfs',
   'readlinkat',
+  // Asks for the flags of a file, and sets none.
+  'ioctl',
 ]);
 /** Offset of the inode number in the answer of statx. */
 const STATX_INO = 32;
@@ -145,10 +147,12 @@ export class Recorder {
   }
 
   /** Times are not modelled for folders and for promote's own files; nothing may set one of a person's file. */
+  /** Of times the model knows only those of files that stood before, and nothing changes one of these. */
   #checkTimed(args: Arguments): void {
-    const status = fstatSync(numberAt(args, 0));
-    const isJournal = this.#called(this.#of(args)).includes('journal');
-    if (!status.isDirectory() && !isJournal) throw new Error('a time of a file is not modelled');
+    const isFolder = fstatSync(numberAt(args, 0)).isDirectory();
+    const on = this.#of(args);
+    if (!isFolder && !this.born.has(on) && !this.#called(on).includes('journal'))
+      throw new Error('a time of an old file is not modelled');
   }
 
   #bear(status: BigIntStats): Inode {
