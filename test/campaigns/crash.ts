@@ -122,7 +122,9 @@ function standingOf(progress: Progress, seconds: number): Standing {
 
 function figuresOf(matrix: Matrix): string {
   const { progress } = matrix;
-  const applies = [...matrix.cleans].map(([depth, { calls }]) => `${calls.length} with its entries ${depth}`);
+  const applies = [...matrix.cleans].map(
+    ([depth, { calls }]) => `${calls.length} with its entries ${depth === 'top' ? 'at the top' : 'below a folder'}`,
+  );
   const states = Object.values(progress.states);
   const recoveries = states.reduce((sum, { calls }) => sum + (calls?.length ?? 0), 0);
   const [first, second] = [matrix.first().length, matrix.second().length];

@@ -33,7 +33,7 @@ function sectionFor(top: string, campaign: Told, standing: Standing): string {
   const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { cwd: top, encoding: 'utf8' }).trim();
   const counts = Object.entries(standing.counts).toSorted(([one], [other]) => one.localeCompare(other));
   const figures = campaign.figures?.(new Map(counts));
-  const seeded = standing.seed === '' ? 'Every case, no seed' : `Seed \`${standing.seed}\``;
+  const seeded = standing.seed === '' ? 'A list of cases, no seed' : `Seed \`${standing.seed}\``;
   const lines = [
     `## ${campaign.name}`,
     '',

@@ -69,7 +69,7 @@ if (positionals[0] === 'crash') {
     file: path.resolve(values.state ?? path.join(STATE, 'crash.json')),
   });
   for (const { message } of standing.failures) console.log(`FAILED ${message}`);
-  console.log(figures);
+  console.log(figures.split('\n', 1)[0]);
   finish({ name: 'crash', figures: () => figures }, standing);
 }
 
