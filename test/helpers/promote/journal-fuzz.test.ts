@@ -138,7 +138,12 @@ describe('a journal that is not what was written', function () {
         const other = (record: (typeof records)[number]) => ({ ...record, ...changes }) as typeof record;
         return Buffer.concat(records.map((one) => writer.next(one.kind === 'begin' ? other(one) : one)));
       };
-      const others = [{ rootIdentity: '0'.repeat(64) }, { rootIno: '1' }, { rootDev: '1' }, { format: JOURNAL_FORMAT + 1 }];
+      const others = [
+        { rootIdentity: '0'.repeat(64) },
+        { rootIno: '1' },
+        { rootDev: '1' },
+        { format: JOURNAL_FORMAT + 1 },
+      ];
       for (const changes of others) {
         fs.writeFileSync(journal, rewritten(changes));
         assertRefused(placed, JSON.stringify(changes));
