@@ -23,7 +23,7 @@ import type { Scene } from './stage-end.ts';
 import { stageStep } from './stage-plan.ts';
 import type { Contents } from './stage-plan.ts';
 import { NativeError } from '../runtime/libc.ts';
-import { Stopped } from './stop.ts';
+import { asNative, Stopped } from './stop.ts';
 import type { Reason } from './stop.ts';
 import type { Tree } from './tree.ts';
 
@@ -147,8 +147,8 @@ class Promotion {
   #leave(journal: Journal, prepared: Prepared | undefined, error: unknown, pace: Pace): Applied {
     if (error instanceof CommitUncertain) throw error;
     const file = this.#fileOf(journal);
-    const reason =
-      error instanceof NativeError ? new Stopped('PROMOTION_IO_FAILURE', undefined, { cause: error }) : error;
+    const cause = asNative(error);
+    const reason = cause instanceof NativeError ? new Stopped('PROMOTION_IO_FAILURE', undefined, { cause }) : cause;
     // Asked before anything is given back: afterwards the disk has room again.
     const told = reason instanceof Stopped ? reasonOf(reason, this.#scene) : undefined;
     let kept: readonly string[] = [];

@@ -13,6 +13,7 @@ import type { FoundJournal, JournalFile } from './journal.ts';
 import { JournalDamaged } from './journal-records.ts';
 import type { Begin } from './journal-records.ts';
 import { dropUnfinishedMark } from './mark.ts';
+import { asNative } from './stop.ts';
 import { UntrustedFile } from './own-folder.ts';
 import { forgetResting, keptPaths, KEPT_LIMIT, RestingFolder, restingIds } from './resting-place.ts';
 import { discardStage } from './stage-end.ts';
@@ -32,7 +33,8 @@ export interface Moment {
 
 /** Errors that leave the journal for a person: it cannot be believed, or the disk refuses. */
 export function needsPerson(error: unknown): boolean {
-  return [JournalDamaged, UntrustedFile, NativeError, CodecError].some((kind) => error instanceof kind);
+  const known = asNative(error);
+  return [JournalDamaged, UntrustedFile, NativeError, CodecError].some((kind) => known instanceof kind);
 }
 
 /** Why a promotion or recovery broke: call and errno, or what is wrong with a file of ours; never a path of the person. */

@@ -47,8 +47,16 @@ const UNSAFE: ReadonlySet<string> = new Set([
 ]);
 const CHANGED: ReadonlySet<string> = new Set(['ENOENT', 'EEXIST', 'ENOTEMPTY', 'ESTALE']);
 
+/** What node:fs throws where the kernel refused, as a native call would throw it; anything else as it is. */
+export function asNative(error: unknown): unknown {
+  if (error instanceof NativeError || !(error instanceof Error)) return error;
+  if (!('errno' in error) || typeof error.errno !== 'number' || !('syscall' in error)) return error;
+  return new NativeError(String(error.syscall), Math.abs(error.errno));
+}
+
 /** Gives an error of a step its reason; a bug stays what it is. */
-export function stopFor(error: unknown, path: Buffer): unknown {
+export function stopFor(thrown: unknown, path: Buffer): unknown {
+  const error = asNative(thrown);
   if (error instanceof PathRefused) return new Stopped('PROMOTION_UNSAFE_PATH', path, { cause: error });
   if (error instanceof WalkRefused) {
     const gone = error.reason === 'missing' || error.reason === 'changing';

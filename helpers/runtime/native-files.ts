@@ -1,4 +1,5 @@
 import { constants } from 'node:fs';
+import { constants as system } from 'node:os';
 
 import { NativeError, syscall, terminated } from './libc.ts';
 
@@ -152,7 +153,7 @@ export function pwrite(descriptor: number, bytes: Buffer, offset: bigint): void 
     const rest = bytes.subarray(done);
     const count = syscall('pwrite64', descriptor, rest, rest.length, offset + BigInt(done));
     // a regular file never takes zero bytes without an error; believing it would loop for ever
-    if (count === 0) throw new Error('pwrite64 wrote nothing');
+    if (count === 0) throw new NativeError('pwrite64', system.errno.EIO);
     done += count;
   }
 }
