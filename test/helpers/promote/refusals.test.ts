@@ -191,7 +191,7 @@ describe('a promotion is refused, with nothing changed', function () {
       ['a folder', (where) => fs.mkdirSync(where)],
       ['a FIFO', (where) => void spawnSync('mkfifo', [where])],
       [
-        'S-140 a file with a second name',
+        'a file with a second name',
         (where) => {
           fs.writeFileSync(where, 'old');
           fs.linkSync(where, `${where}-too`);
