@@ -1,5 +1,5 @@
 /*
- * npm run campaign -- kills|cuts|racer|revocation|fuzz|disk --minutes M --seed S [--rounds N] [--resume]
+ * npm run campaign -- kills|cuts|racer|revocation|fuzz|disk|large --minutes M --seed S [--rounds N] [--resume]
  *
  * Runs rounds until N are done or M minutes have passed, prints failures with the seed that tells them again, and writes the
  * figures into docs/campaigns.md. Ends with 1 when a round failed.
@@ -19,12 +19,13 @@ import { disk } from './disk.ts';
 import { writeFigures } from './figures.ts';
 import { fuzz } from './fuzz.ts';
 import { kills } from './kills.ts';
+import { large } from './large.ts';
 import { racer } from './racer.ts';
 import { revocation } from './revocation.ts';
 
 const TOP = path.resolve(import.meta.dirname, '..', '..');
 const STATE = path.join(TOP, 'node_modules', '.cache', 'nessie-campaigns');
-const campaigns: readonly Campaign[] = [kills, cuts, racer, revocation, fuzz, disk];
+const campaigns: readonly Campaign[] = [kills, cuts, racer, revocation, fuzz, disk, large];
 
 function usage(why: string): never {
   const names = campaigns.map(({ name }) => name).join('|');

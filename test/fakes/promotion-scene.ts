@@ -9,6 +9,7 @@ import { connectPromote } from '../../actors/promote.ts';
 import type { PromoteClient, PromoteProgress } from '../../actors/promote.ts';
 import { defaultPolicy } from '../../daemon/config.ts';
 import type { Policy } from '../../helpers/protocol/policy.ts';
+import { digestDescriptor } from '../../helpers/files/digest.ts';
 import { sealHeader, sealSteps } from '../../helpers/files/draft-index.ts';
 import type { Base, Entry, Now, Step } from '../../helpers/files/draft-index.ts';
 import { contentName, indexName, manifestOf, readDraft, stampOf } from '../../helpers/files/draft.ts';
@@ -202,7 +203,7 @@ export class PromotionScene {
     fs.closeSync(folder);
     const mode = stat.mode & 0o7777;
     if (stat.isDirectory()) return { type: 'directory', mode, stamp };
-    const sha256 = sha(stat.isFile() && stat.size < 1e9 ? fs.readFileSync(where) : '');
+    const sha256 = stat.isFile() ? digestOf(where) : sha('');
     const base = { type: 'file', bytes: stat.size, mode, sha256, stamp } as const;
     const lost = this.losses.get(name);
     return lost === undefined ? base : { ...base, lost };
@@ -307,6 +308,15 @@ export class PromotionScene {
     };
     walk(Buffer.from(this.root));
     return new Map([...found].toSorted(([one], [two]) => (one < two ? -1 : 1)));
+  }
+}
+
+function digestOf(where: Buffer): string {
+  const descriptor = fs.openSync(where, 'r');
+  try {
+    return digestDescriptor(descriptor).sha256;
+  } finally {
+    fs.closeSync(descriptor);
   }
 }
 

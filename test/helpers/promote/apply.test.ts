@@ -6,6 +6,7 @@ import { ManifestError, parseManifest } from '../../../helpers/files/manifest.ts
 import { canonicalBytes } from '../../../helpers/protocol/descriptor.ts';
 import { installRows } from '../../fakes/real-row.ts';
 import type { RealInstallation } from '../../fakes/real-row.ts';
+import { applyMeasured, draftMany, PEAK_LIMIT_KIB } from '../../fakes/many-entries.ts';
 import { asking, PromotionScene, timeless } from '../../fakes/promotion-scene.ts';
 
 describe('an approved draft is applied', function () {
@@ -180,6 +181,18 @@ describe('an approved draft is applied', function () {
     scene.draftOf({ 'work/file': { file: 'new' } });
     assert.equal((await scene.apply(installation)).outcome, 'promoted');
     for (const name of ['other', '.']) assert.equal(fs.statSync(scene.at(name)).mtimeMs, 1_000_000);
+  });
+
+  it('two thousand entries with 20 MiB stay far below 256 MiB of memory, and a cancel in the middle restores', async () => {
+    draftMany(scene, 2000, 10_486);
+    const before = scene.listing();
+    const cancelled = await applyMeasured(scene, installation, { phase: 'applying', share: 0.1 });
+    assert.ok(cancelled.reply.outcome === 'rolled-back' && cancelled.reply.code === 'CANCELLED');
+    assert.deepEqual(scene.listing(), before);
+    const { reply, peakKib } = await applyMeasured(scene, installation);
+    assert.equal(reply.outcome, 'promoted');
+    assert.equal(scene.listing().size, 2001);
+    for (const peak of [peakKib, cancelled.peakKib]) assert.ok(peak < PEAK_LIMIT_KIB, `${peak} KiB at the peak`);
   });
 
   it('three hundred files over two hundred folders tell how far they are and take one history', async () => {

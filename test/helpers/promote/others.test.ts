@@ -124,7 +124,7 @@ describe('others work in the tree during a promotion', function () {
     await running.client.request('promote.recover', { promotions: [] }, asking);
     // renames: mark, journal, a, then b; the lease on b is held while its exchange waits
     const writer = await writerOf(scene.at('b'));
-    const tracer = await attach(running.pid, ['renameat2:delay_enter=2000000:when=7']);
+    const tracer = await attach(running.pid, ['renameat2:delay_enter=2000000:when=8']);
     const applied = running.client.request('promote.apply', { approval: scene.approve() }, asking);
     await until(() => isLeased(scene.at('b')));
     const written = writer.go();
@@ -161,7 +161,7 @@ describe('others work in the tree during a promotion', function () {
     await running.client.request('promote.recover', { promotions: [] }, asking);
     // steps: made, a, z; the third waits, so that the first two can be edited after they were placed
     const writer = await writerOf(scene.at('z'));
-    const tracer = await attach(running.pid, ['renameat2:delay_enter=2000000:when=8']);
+    const tracer = await attach(running.pid, ['renameat2:delay_enter=2000000:when=9']);
     const applied = running.client.request('promote.apply', { approval: scene.approve() }, asking);
     await until(() => isLeased(scene.at('z')));
     fs.appendFileSync(scene.at('a'), ' edited');
@@ -196,7 +196,7 @@ describe('others work in the tree during a promotion', function () {
     const before = scene.listing();
     const running = scene.start(installation);
     await running.client.request('promote.recover', { promotions: [] }, asking);
-    const tracer = await attach(running.pid, ['renameat2:signal=KILL:when=9']);
+    const tracer = await attach(running.pid, ['renameat2:signal=KILL:when=10']);
     await assert.rejects(running.client.request('promote.apply', { approval: scene.approve() }, asking));
     await running.exited;
     await tracer.detach();
@@ -300,4 +300,4 @@ async function end(running: Running, tracer: Tracer): Promise<void> {
 }
 
 /** Renames: mark, journal, then the new files; the fifth of them waits. */
-const IN_MID_APPLY = 'renameat2:delay_enter=2000000:when=10';
+const IN_MID_APPLY = 'renameat2:delay_enter=2000000:when=11';
