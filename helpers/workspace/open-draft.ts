@@ -244,6 +244,11 @@ const NEW_FILE = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL;
 const limit = (what: string): OperationFailed =>
   new OperationFailed('DRAFT_LIMIT', `the draft would hold ${what}; promote or discard it first, or change less`);
 
+/** Throws OperationFailed DRAFT_LIMIT for content that no draft takes, so that a huge file is refused before it is read. */
+export function assertFits(bytes: number): void {
+  if (bytes > DRAFT_LIMITS.bytes) throw limit(`${bytes} changed bytes, allowed are ${DRAFT_LIMITS.bytes}`);
+}
+
 function contentBytes(now: Entry['now'] | undefined): number {
   return now?.type === 'file' && now.content !== 0 ? now.bytes : 0;
 }

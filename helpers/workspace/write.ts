@@ -6,7 +6,7 @@ import type { OperationArguments, OperationSuccess } from '../protocol/operation
 import { assertMayChange, baseAt, changing, notChangeable, step, withFile, type Call, type Changing } from './call.ts';
 import { INLINE_LIMIT_BYTES } from './digests.ts';
 import { denied, nothingThere, OperationFailed, unavailable } from './failures.ts';
-import { writeAll, type OpenDraft } from './open-draft.ts';
+import { assertFits, writeAll, type OpenDraft } from './open-draft.ts';
 import { patchBytes } from './patching.ts';
 import type { Place, View } from './view.ts';
 
@@ -116,6 +116,7 @@ export function appendFile(
   const added = Buffer.from(args.content, 'utf8');
   return changing(call, async ({ view, make }) => {
     const place = fileAt(view, names);
+    if (place.of === 'root') assertFits(Number(place.status.size) + added.length);
     const base = await baseAt(call, view, names, place);
     const draft = await make();
     const made: LargeContent[] = [];

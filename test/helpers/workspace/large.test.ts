@@ -109,6 +109,15 @@ describe('workspace at size', function () {
     assert.equal((await bench.done('file.read', { path: 'large', offset: 3_000_000 })).content, 'END');
   });
 
+  it('a file of 5 GB that no draft takes is refused before it is read, with the limit, and no draft is made', async () => {
+    bench.put({ huge: 'begin' });
+    fs.truncateSync(bench.at('huge'), 5_368_709_120);
+    const began = performance.now();
+    assert.match(await bench.fails('DRAFT_LIMIT', 'file.append', { path: 'huge', content: 'x' }), /134217728/);
+    assert.ok(performance.now() - began < 1000, 'five gigabytes take longer to read');
+    assert.deepEqual(fs.readdirSync(bench.draftsPath), []);
+  });
+
   it('what a text that compares badly costs an edit grows with the file alone', async () => {
     const content = 'a'.repeat(4_000_000);
     bench.put({ bad: content });
