@@ -79,6 +79,7 @@ export async function apply(
 function reasonOf({ code, path, detail, cause }: Stopped, scene: Scene): Reason {
   if (detail !== undefined || !(cause instanceof NativeError)) return { code, path, detail };
   if (code === 'PROMOTION_IO_FAILURE') return { code, path, detail: refusalOf(cause, scene) };
+  if (code !== 'PROMOTION_UNSAFE_PATH') return { code, path, detail };
   return { code, path, detail: `${cause.message} on ${fileSystemName(scene.root)}` };
 }
 
