@@ -119,10 +119,10 @@ describe('history and undo at the command line of a real executor', function () 
   for (const [sentence, inject, outcome] of [
     [
       'while it places files is told as rolled back, and can be asked for again',
-      'renameat2:signal=KILL:when=3',
+      'renameat2:signal=KILL:when=7',
       'rolled-back',
     ],
-    ['after its commit is told as undone', 'unlinkat:signal=KILL:when=2', 'undone'],
+    ['after its commit is told as undone', 'unlinkat:signal=KILL:when=5', 'undone'],
   ] as const) {
     it(`an undo whose promote dies ${sentence}`, async function () {
       if (!hasStrace()) skipBecause(this, 'strace');

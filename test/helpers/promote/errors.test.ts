@@ -93,11 +93,11 @@ describe('the disk refuses a call', function () {
     ['a full disk while staging', 'pwrite64:error=ENOSPC:when=5'],
     ['a quota while the journal is written', 'pwrite64:error=EDQUOT:when=10'],
     ['no room for the history', 'pwrite64:error=ENOSPC:when=13'],
-    ['a file system that turns read-only in mid-apply', 'renameat2:error=EROFS:when=9'],
+    ['a file system that turns read-only in mid-apply', 'renameat2:error=EROFS:when=10'],
     ['no memory', 'openat2:error=ENOMEM:when=60'],
     ['a walk that is raced for ever', 'openat2:error=EAGAIN:when=50+'],
-    ['an exchange that the file system cannot do', 'renameat2:error=EINVAL:when=17'],
-    ['an old file that cannot be unlinked', 'unlinkat:error=EIO:when=10'],
+    ['an exchange that the file system cannot do', 'renameat2:error=EINVAL:when=18'],
+    ['an old file that cannot be unlinked', 'unlinkat:error=EIO:when=6'],
   ];
   for (const [sentence, inject] of refusals) {
     it(`${sentence}: what is answered is true, and the tree is old or new`, async () => {
@@ -108,7 +108,7 @@ describe('the disk refuses a call', function () {
   it('a restore that fails too leaves everything to the next recovery, and says so', async () => {
     scene = twelveEntries({ asCaller: true });
     const before = scene.listing();
-    const { applied } = await applyPlainly(scene, ['renameat2:error=EIO:when=11+']);
+    const { applied } = await applyPlainly(scene, ['renameat2:error=EIO:when=12+']);
     assert.deepEqual(applied, { outcome: 'refused', code: 'PROMOTION_RECOVERY_REQUIRED' });
     assert.deepEqual(recoverIn(scene), { outcome: 'rolled-back', conflicts: [] });
     assert.deepEqual(scene.listing(), before);

@@ -23,8 +23,8 @@ type State = 'staging' | 'prepared' | 'committed';
 /** Where a kill leaves each state: before the journal is prepared, in the middle of the steps, in the middle of the cleaning. */
 const cuts: Readonly<Record<State, string>> = {
   staging: 'renameat2:signal=KILL:when=5',
-  prepared: 'renameat2:signal=KILL:when=12',
-  committed: 'unlinkat:signal=KILL:when=10',
+  prepared: 'renameat2:signal=KILL:when=13',
+  committed: 'unlinkat:signal=KILL:when=6',
 };
 
 /** A scene in the middle of its promotion. */

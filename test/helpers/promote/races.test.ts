@@ -73,7 +73,7 @@ describe('a folder is moved or swapped under a promotion', function () {
       prepare(!isConfined);
       const moved = path.join(scene.folder, 'outside', 'work');
       // renames: mark, journal, then the new file, which waits
-      const delay = 'renameat2:delay_enter=1500000:when=6';
+      const delay = 'renameat2:delay_enter=1500000:when=7';
       let moving = Promise.resolve();
       const onStart = (pid: number): void => {
         moving = until(() => isPlacingIn(pid, scene)).then(() => fs.renameSync(scene.at('work'), moved));
@@ -154,7 +154,7 @@ describe('a folder is moved or swapped under a promotion', function () {
   it('a recovery, too, follows no folder out of the root', async function () {
     if (!hasStrace()) skipBecause(this, 'strace');
     prepare(true);
-    await applyPlainly(scene, ['renameat2:signal=KILL:when=8']);
+    await applyPlainly(scene, ['renameat2:signal=KILL:when=9']);
     const moved = path.join(scene.folder, 'outside', 'work');
     fs.renameSync(scene.at('work'), moved);
     fs.symlinkSync(moved, scene.at('work'));
