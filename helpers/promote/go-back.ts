@@ -8,12 +8,12 @@ import { fsync } from '../runtime/native-files.ts';
 import { isRootTimeOurs, restoreTimes, syncFolders } from './folder-times.ts';
 import { discardJournal } from './journal.ts';
 import type { JournalFile, Prepared } from './journal.ts';
-import type { Facts, Step } from './journal-records.ts';
+import type { Step } from './journal-records.ts';
 import { noteKept, rest } from './resting-place.ts';
 import { closeStage, disposeAll, openStage, restoreRootTime } from './stage-end.ts';
 import type { Scene, Settled } from './stage-end.ts';
 import { gatherStrays } from './strays.ts';
-import { takeBack } from './take-back.ts';
+import { takeAllBack } from './take-all-back.ts';
 import { atPlace, isSame, statusAt } from './tree.ts';
 import type { Tree } from './tree.ts';
 
@@ -29,13 +29,8 @@ export function goBack(
   if (stage === undefined) return goBackWithoutStage(scene, file, prepared);
   try {
     const tree: Tree = { root: scene.root, stage, leases };
-    const conflicts = new Set<number>();
-    const twins = twinsOf(steps);
     gatherStrays(stage, steps);
-    for (const [index, step] of steps.toReversed().entries()) {
-      if (takeBack(tree, step, twins.get(step.slot) ?? null) === 'conflict') conflicts.add(step.slot);
-      onStep(index + 1);
-    }
+    const conflicts = takeAllBack(tree, prepared, onStep);
     restoreTimes(tree, folders, steps);
     syncFolders(scene.root, steps);
     fsync(stage);
@@ -47,15 +42,6 @@ export function goBack(
   } finally {
     closeSync(stage);
   }
-}
-
-const keyOf = ({ path }: Step): string => Buffer.from(path).toString('latin1');
-
-/** Old files and folders by the slot of what was created at their path. */
-function twinsOf(steps: readonly Step[]): ReadonlyMap<number, Facts | null> {
-  const deleted = new Map(steps.filter(({ change }) => change === 'deleted').map((step) => [keyOf(step), step.before]));
-  const created = steps.filter(({ change }) => change === 'created');
-  return new Map(created.map((step) => [step.slot, deleted.get(keyOf(step)) ?? null]));
 }
 
 function leave({ own }: Scene, file: JournalFile, { begin }: Prepared, settled: Settled): Settled {

@@ -23,8 +23,9 @@
  *   committed  Every step is after and on the disk. The stage folder holds old files only. The way out is forward: the old
  *              files go to the history and the stage folder goes away.
  *   waiting    As committed, but some old file is still open for writing somewhere: it is kept until it can be judged.
- *   attention  A restore met a third state: a file that is neither the old nor the new one. It was left alone, the old one
- *              was kept in `kept/ID`, all else was restored. No promotion begins until a person has seen it.
+ *   attention  A restore met a third state, a file that is neither the old nor the new one, or did not find the folder that
+ *              a file was placed in. It was left alone, the old one was kept in `kept/ID`, all else was restored. No
+ *              promotion begins until a person has seen it.
  *
  * INVARIANT 1  `begin` is on the disk before the stage folder is made; the stage folder is gone before the journal is.
  * INVARIANT 2  Nothing at a path of the person changes before `journal.prepared` is on the disk.

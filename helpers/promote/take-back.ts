@@ -13,8 +13,17 @@ import type { Place, Tree } from './tree.ts';
 
 const ITSELF = Buffer.alloc(0);
 
-/** What became of a step: it is before now, or a third state was met and left alone (INVARIANT 8). */
-export type Back = 'before' | 'conflict';
+/**
+ * What became of a step: it is before now; or a third state was met and left alone (INVARIANT 8); or its place was not there to
+ * be looked at, since somebody moved it, replaced it or changed it meanwhile.
+ */
+export type Back = 'before' | 'conflict' | 'away';
+
+/** What stood around a step when the promotion began: `twin` at the path of a new folder or file that took the place of the other kind, `folderIno` of the folder, where it is known. */
+export interface Around {
+  readonly twin: Facts | null;
+  readonly folderIno: string | undefined;
+}
 
 /** Refusals of the kernel that mean that the person's tree is not what the promotion left. */
 const ELSEWISE: ReadonlySet<string> = new Set([
@@ -30,36 +39,33 @@ const ELSEWISE: ReadonlySet<string> = new Set([
   'EPERM',
 ]);
 
-/**
- * Takes one step back. `twin` is what stood at the path of a new folder or file that took the place of the other kind. Throws
- * NativeError when the disk refuses: then nothing may be done any more.
- */
-export function takeBack(tree: Tree, step: Step, twin: Facts | null): Back {
+/** Takes one step back. Throws NativeError when the disk refuses: then nothing may be done any more. */
+export function takeBack(tree: Tree, step: Step, around: Around): Back {
   try {
-    return atPlace(tree.root, step.path, (place) => backAt(tree, place, step, twin));
+    return atPlace(tree.root, step.path, (place) => backAt(tree, place, step, around));
   } catch (error) {
     if (error instanceof NativeError && !ELSEWISE.has(error.code)) throw error;
     if (error instanceof NativeError || error instanceof WalkRefused || error instanceof PathRefused) {
-      return isBeforeByStage(tree, step) ? 'before' : 'conflict';
+      return isBeforeByStage(tree, step) ? 'before' : 'away';
     }
     throw error;
   }
 }
 
-/** Whether the stage folder alone proves that the step was never placed, or that nothing old hangs on it. */
+/** Whether the stage folder alone proves that the step is before: the new file is in it, or an old one was never taken there. */
 function isBeforeByStage(tree: Tree, step: Step): boolean {
   const held = statusAt(tree.stage, slotName(step.slot));
-  return held === undefined ? step.change !== 'modified' : isSame(held, step.after);
+  return held === undefined ? step.change === 'deleted' : isSame(held, step.after);
 }
 
-function backAt(tree: Tree, place: Place, step: Step, twin: Facts | null): Back {
+function backAt(tree: Tree, place: Place, step: Step, around: Around): Back {
   switch (step.change) {
     case 'modified':
       return backModified(tree, place, step);
     case 'deleted':
       return backDeleted(tree, place, step);
     case 'created':
-      return backCreated(tree, place, step, twin);
+      return backCreated(tree, place, step, around);
   }
 }
 
@@ -90,12 +96,13 @@ function backDeleted(tree: Tree, place: Place, step: Step): Back {
   return 'conflict';
 }
 
-function backCreated(tree: Tree, place: Place, step: Step, twin: Facts | null): Back {
+function backCreated(tree: Tree, place: Place, step: Step, { twin, folderIno }: Around): Back {
   const slot = slotName(step.slot);
   const held = statusAt(tree.stage, slot);
   if (isSame(held, step.after)) return 'before';
   const target = statusAt(place.folder, place.name);
-  if (target === undefined || isSame(target, twin)) return 'before';
+  if (isSame(target, twin)) return 'before';
+  if (target === undefined) return isFolder(place, folderIno) ? 'before' : 'away';
   if (!isSame(target, step.after)) return 'conflict';
   const moveOut = (): void => renameat2(place.folder, place.name, tree.stage, slot, RENAME.NOREPLACE);
   const moveIn = (): void => renameat2(tree.stage, slot, place.folder, place.name, RENAME.NOREPLACE);
@@ -112,6 +119,11 @@ function backCreated(tree: Tree, place: Place, step: Step, twin: Facts | null): 
     moveIn();
     return false;
   });
+}
+
+/** Whether a place lies in the folder that it lay in: another one under its name does not hold what was placed. */
+function isFolder({ folder }: Place, ino: string | undefined): boolean {
+  return ino === undefined || statx(folder, ITSELF).ino.toString() === ino;
 }
 
 /** Does `undo` while the placed file is still exactly what was placed and nobody writes to it (N-154). */

@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+
+import { AT_FDCWD, RENAME, renameat2 } from '../../../helpers/runtime/native-files.ts';
+import { drawEdits, editedScene, playEdits } from '../../fakes/drawn-edits.ts';
+import { PromotionScene } from '../../fakes/promotion-scene.ts';
+import { filesBelow, sealOf } from '../../fakes/folder-contents.ts';
+import { applyWatched, QUICK_PARENT } from '../../fakes/watched-apply.ts';
+import type { Watched } from '../../fakes/watched-apply.ts';
+
+const OLD = { 'top/work/file': 'old file', 'top/work/gone': 'old gone' };
+const NEW = { 'top/work/added': 'added', 'top/work/file': 'new file' };
+/** Drawn edits in the suite; the campaign draws more. */
+const DRAWN = 400;
+
+/** A root, and a folder outside that looks the same. */
+function lookAlike(): { readonly scene: PromotionScene; readonly outside: string; readonly away: string } {
+  const scene = new PromotionScene({ asCaller: true, parent: QUICK_PARENT });
+  const outside = path.join(scene.folder, 'outside');
+  for (const name of ['top', 'top/work']) scene.folderAt(name);
+  fs.mkdirSync(path.join(outside, 'top/work'), { recursive: true });
+  for (const [name, content] of Object.entries(OLD)) {
+    scene.put(name, content);
+    fs.writeFileSync(path.join(outside, name), content);
+  }
+  scene.draftOf({
+    'top/work/added': { file: 'added' },
+    'top/work/file': { file: 'new file' },
+    'top/work/gone': 'removed',
+  });
+  return { scene, outside, away: path.join(scene.folder, 'away') };
+}
+
+function exchange(one: string, other: string): void {
+  renameat2(AT_FDCWD, Buffer.from(one), AT_FDCWD, Buffer.from(other), RENAME.EXCHANGE);
+}
+
+/** The tree is old or new as the answer says, but for paths that somebody was told of, and nothing old is lost. */
+function judge(scene: PromotionScene, { reply, recovered }: Watched, call: number): void {
+  // An old file goes back to its path, in whichever folder has that path then.
+  const tree = new Map([...filesBelow(path.join(scene.folder, 'other')), ...filesBelow(scene.root)]);
+  const told = new Set([...('kept' in reply ? reply.kept : []), ...recovered.conflicts]);
+  const expected = new Map(Object.entries(reply.outcome === 'promoted' ? NEW : OLD));
+  const said = `call ${call}: ${JSON.stringify([[...tree], reply, recovered])}`;
+  if (reply.outcome === 'refused') assert.notEqual(reply.code, 'PROMOTION_RECOVERY_REQUIRED', said);
+  for (const name of new Set([...tree.keys(), ...expected.keys()]))
+    if (tree.get(name) !== expected.get(name)) assert.ok(told.has(name), `nobody was told of ${name}, ${said}`);
+  const copies = [...filesBelow(path.join(scene.own, 'kept')).values()];
+  for (const old of reply.outcome === 'promoted' ? [] : Object.values(OLD))
+    assert.ok([...tree.values(), ...copies].includes(old), `${old} is lost, ${said}`);
+}
+
+/** Somebody who has done something or not. */
+interface Attack {
+  readonly turn: () => void;
+  readonly isDone: () => boolean;
+}
+
+/** Does one thing before each call of an apply in turn, and undoes it `after` calls later or when all is over. */
+async function atEveryCall(after: number, attackOf: (world: ReturnType<typeof lookAlike>) => Attack): Promise<number> {
+  for (let call = 1; ; call += 1) {
+    const world = lookAlike();
+    try {
+      const seal = sealOf(world.outside);
+      const { turn, isDone } = attackOf(world);
+      const watched = await applyWatched(world.scene, (now) => {
+        if (now === call || (now === call + after && isDone())) turn();
+      });
+      if (isDone()) turn();
+      assert.equal(sealOf(world.outside), seal, `call ${call}: something was written outside`);
+      judge(world.scene, watched, call);
+      if (watched.calls < call) return call - 1;
+    } finally {
+      world.scene.remove();
+    }
+  }
+}
+
+describe('something happens before each native call of an apply', function () {
+  this.timeout(180_000);
+
+  it('the folder is moved out of the root, for one call or for good: nothing is lost, and what is not restored is told', async () => {
+    for (const after of [1, Number.POSITIVE_INFINITY]) {
+      await atEveryCall(after, ({ scene, away }) => {
+        const work = String(scene.at('top/work'));
+        let isDone = false;
+        return {
+          turn: () => {
+            fs.renameSync(isDone ? away : work, isDone ? work : away);
+            isDone = !isDone;
+          },
+          isDone: () => isDone,
+        };
+      });
+    }
+  });
+
+  it('the folder is swapped for another one of the person: old files are at their path or kept, and what went with it is told', async () => {
+    await atEveryCall(Number.POSITIVE_INFINITY, ({ scene }) => {
+      const other = path.join(scene.folder, 'other', 'top', 'work');
+      fs.mkdirSync(other, { recursive: true });
+      let isDone = false;
+      return {
+        turn: () => {
+          exchange(String(scene.at('top/work')), other);
+          isDone = !isDone;
+        },
+        isDone: () => isDone,
+      };
+    });
+  });
+
+  it(`a person edits at ${DRAWN} drawn moments, by saving over and through descriptors: every edit is at its path, or kept and told`, async () => {
+    const seed = randomBytes(4).toString('hex');
+    let count = 0;
+    const below = (limit: number): number => {
+      count += 1;
+      const digest = createHash('sha256').update(`${seed}:${count}`).digest();
+      return digest.readUInt32BE() % limit;
+    };
+    const scene = editedScene();
+    const { calls } = await applyWatched(scene);
+    scene.remove();
+    try {
+      for (let round = 0; round < DRAWN; round += 1) await playEdits(drawEdits(below, calls));
+    } catch (error) {
+      console.error(`seed ${seed}`);
+      throw error;
+    }
+  });
+});
