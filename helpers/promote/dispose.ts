@@ -16,17 +16,26 @@ import type { Tree } from './tree.ts';
 
 const ITSELF = Buffer.alloc(0);
 
-/** What became of one file of the stage folder; `open`: somebody writes to it, or put something into it, and it stays. */
-export type Disposed = 'gone' | 'kept' | 'open';
+/**
+ * What became of one name in the stage folder. `open`: somebody writes to it, or put something into it, and it stays;
+ * `strange`: a rename caught a link or a special file of a person there, which cannot be copied, and it stays.
+ */
+export type Disposed = 'gone' | 'kept' | 'open' | 'strange';
 
 /** Removes what the stage folder holds for a step. `keep` opens the folder for contents that must not be lost; `unsafe`: no content of this step may be. Throws NativeError. */
 export function disposeOf(tree: Tree, step: Step, keep: () => number, unsafe: boolean): Disposed {
   const name = slotName(step.slot);
   const status = statusAt(tree.stage, name);
   if (status === undefined) return 'gone';
-  return kindOf(status.mode) === 'directory'
-    ? disposeOfFolder(tree.stage, name)
-    : disposeOfFile(tree, step, name, keep, unsafe);
+  switch (kindOf(status.mode)) {
+    case 'directory':
+      return disposeOfFolder(tree.stage, name);
+    case 'file':
+      return disposeOfFile(tree, step, name, keep, unsafe);
+    case 'link':
+    case 'other':
+      return 'strange';
+  }
 }
 
 function disposeOfFolder(stage: number, name: Buffer): Disposed {

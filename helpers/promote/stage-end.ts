@@ -79,8 +79,8 @@ export function disposeAll(own: number, tree: Tree, { begin, steps }: Prepared, 
   try {
     for (const step of steps) {
       const disposed = disposeOf(tree, step, () => folder.open(), unsafe.has(step.slot));
-      if (disposed === 'open') open = true;
-      if (disposed === 'kept' || folder.has(String(step.slot))) kept.add(step.slot);
+      if (disposed === 'open' || disposed === 'strange') open = true;
+      if (disposed === 'kept' || disposed === 'strange' || folder.has(String(step.slot))) kept.add(step.slot);
     }
     fsync(tree.stage);
     return { kept, open };

@@ -7,7 +7,7 @@ import { AT_FDCWD, RENAME, renameat2 } from '../../../helpers/runtime/native-fil
 import { drawEdits, editedScene, playEdits } from '../../fakes/drawn-edits.ts';
 import { PromotionScene } from '../../fakes/promotion-scene.ts';
 import { filesBelow, sealOf } from '../../fakes/folder-contents.ts';
-import { applyWatched, QUICK_PARENT } from '../../fakes/watched-apply.ts';
+import { applyWatched, QUICK_PARENT, recoverHere } from '../../fakes/watched-apply.ts';
 import type { Watched } from '../../fakes/watched-apply.ts';
 
 const OLD = { 'top/work/file': 'old file', 'top/work/gone': 'old gone' };
@@ -78,8 +78,70 @@ async function atEveryCall(after: number, attackOf: (world: ReturnType<typeof lo
   }
 }
 
+function swapOf(part: string): (world: ReturnType<typeof lookAlike>) => Attack {
+  return ({ scene, outside }) => {
+    const link = path.join(scene.folder, 'link');
+    fs.symlinkSync(path.join(outside, part), link);
+    let isDone = false;
+    return {
+      turn: () => {
+        try {
+          exchange(String(scene.at(part)), link);
+          isDone = !isDone;
+        } catch {
+          // the file is taken away already: there is nothing to swap
+        }
+      },
+      isDone: () => isDone,
+    };
+  };
+}
+
+/** Swaps a file for a link for one call, at the first call at which promote takes the link for the file and cannot put it back. */
+async function firstCaught(): Promise<{ scene: PromotionScene; watched: Watched; link: string }> {
+  for (let call = 1; ; call += 1) {
+    const world = lookAlike();
+    const { scene } = world;
+    const { turn } = swapOf('top/work/file')(world);
+    const watched = await applyWatched(scene, (now) => {
+      if (now === call || now === call + 1) turn();
+    });
+    const stage = fs.readdirSync(scene.root).find((name) => name.startsWith('.nessie-stage-'));
+    const names = stage === undefined ? [] : fs.readdirSync(scene.at(stage));
+    const links = names.map((name) => path.join(scene.root, stage ?? '', name));
+    const link = links.find((name) => fs.lstatSync(name).isSymbolicLink());
+    if (link !== undefined) return { scene, watched, link };
+    scene.remove();
+    if (watched.calls < call) throw new Error('no call at which a link is caught');
+  }
+}
+
 describe('something happens before each native call of an apply', function () {
   this.timeout(180_000);
+
+  it('N-150 the first, a middle or the last part of a path is swapped for a link, for one call or for good: it is never followed, and what is not restored is told', async () => {
+    for (const part of ['top', 'top/work', 'top/work/file']) {
+      const calls = await atEveryCall(1, swapOf(part));
+      assert.ok(calls > 100, `${calls} calls`);
+    }
+    for (const part of ['top/work', 'top/work/file']) await atEveryCall(Number.POSITIVE_INFINITY, swapOf(part));
+  });
+
+  it('a link that a rename catches in the stage folder stays there, is told, and holds nothing up once it is taken out', async () => {
+    const caught = await firstCaught();
+    const { scene, watched } = caught;
+    try {
+      assert.equal(watched.reply.outcome, 'rolled-back');
+      assert.deepEqual('kept' in watched.reply && watched.reply.kept, ['top/work/file']);
+      assert.deepEqual(watched.recovered, { outcome: 'needs-attention', conflicts: ['top/work/file'], promoted: [] });
+      assert.deepEqual(Object.fromEntries(filesBelow(scene.root)), OLD);
+      fs.unlinkSync(caught.link);
+      assert.equal((await recoverHere(scene)).outcome, 'nothing-to-do');
+      assert.deepEqual(fs.readdirSync(scene.root), ['top']);
+    } finally {
+      scene.remove();
+    }
+  });
 
   it('the folder is moved out of the root, for one call or for good: nothing is lost, and what is not restored is told', async () => {
     for (const after of [1, Number.POSITIVE_INFINITY]) {
