@@ -52,6 +52,8 @@ export interface Campaign {
   /** Rounds that make it whole. */
   readonly rounds: number;
   begin(): Promise<Running>;
+  /** Whether the counts make it whole, however many rounds there were. */
+  isWhole?(counts: ReadonlyMap<string, number>): boolean;
   /** Figures beside the counts, from what rounds returned. */
   figures?(counts: ReadonlyMap<string, number>): string;
 }
@@ -80,8 +82,9 @@ export async function run(campaign: Campaign, wish: Wish, folder: string): Promi
   let standing = wish.resume ? read(file, wish.seed) : fresh(wish.seed);
   const deadline = performance.now() + wish.minutes * 60_000;
   let running: Running | undefined;
+  const isWhole = (): boolean => campaign.isWhole?.(new Map(Object.entries(standing.counts))) ?? false;
   try {
-    while (standing.done < wish.rounds && performance.now() < deadline) {
+    while (standing.done < wish.rounds && !isWhole() && performance.now() < deadline) {
       running ??= await campaign.begin();
       const round = standing.done + 1;
       const began = performance.now();

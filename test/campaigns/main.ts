@@ -1,5 +1,5 @@
 /*
- * npm run campaign -- kills|cuts|racer|revocation|fuzz|disk|large --minutes M --seed S [--rounds N] [--resume]
+ * npm run campaign -- kills|cuts|racer|revocation|fuzz|disk|large|promoters --minutes M --seed S [--rounds N] [--resume]
  *
  * Runs rounds until N are done or M minutes have passed, prints failures with the seed that tells them again, and writes the
  * figures into docs/campaigns.md. Ends with 1 when a round failed.
@@ -20,12 +20,13 @@ import { writeFigures } from './figures.ts';
 import { fuzz } from './fuzz.ts';
 import { kills } from './kills.ts';
 import { large } from './large.ts';
+import { promoters } from './promoters.ts';
 import { racer } from './racer.ts';
 import { revocation } from './revocation.ts';
 
 const TOP = path.resolve(import.meta.dirname, '..', '..');
 const STATE = path.join(TOP, 'node_modules', '.cache', 'nessie-campaigns');
-const campaigns: readonly Campaign[] = [kills, cuts, racer, revocation, fuzz, disk, large];
+const campaigns: readonly Campaign[] = [kills, cuts, racer, revocation, fuzz, disk, large, promoters];
 
 function usage(why: string): never {
   const names = campaigns.map(({ name }) => name).join('|');
