@@ -61,6 +61,7 @@ export const STEPS: readonly Step[] = [
     name: 'executing, the effect done',
     async hold(world) {
       const call = await startedWith(world, ['workspace']);
+      await asked(world, call);
       await world.freeze('daemon');
       world.thaw('workspace');
       await until('the effect', STEP_MS, () => isDrafted(world, call.line));
@@ -129,6 +130,14 @@ async function startedWith(world: World, frozen: readonly 'workspace'[]): Promis
   const call = await append(world, world.agent);
   await phase(world, call, 'started');
   return call;
+}
+
+/** Waits until the daemon has asked its workspace: it does once the sync of the ledger has returned, after the bytes can be read. */
+async function asked(world: World, { command }: UnderWay): Promise<void> {
+  await until('the daemon to ask its workspace', STEP_MS, async () => {
+    const { running } = await world.status();
+    return running.some((one) => one.command === command && one.phase === 'started');
+  });
 }
 
 /** Whether any file of any draft holds this text. */
