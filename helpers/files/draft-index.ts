@@ -18,6 +18,8 @@ import { digestTextSchema, promotionIdSchema, runIdSchema, type PromotionId, typ
 
 /** Raised by any change of a record. */
 export const DRAFT_VERSION = 3;
+/** Versions that are read: in 2 nothing was listed as lost, and `promote` refuses what was not listed. */
+const READABLE: ReadonlySet<unknown> = new Set([2, DRAFT_VERSION]);
 /** Largest payload of a record in bytes; a step that changes every file of a full draft fits. */
 export const RECORD_LIMIT_BYTES = 33_554_432;
 
@@ -224,8 +226,8 @@ function applyStep(entries: Map<PathKey, Entry>, step: Record<string, unknown>):
 }
 
 function headerOf(value: Record<string, unknown>): DraftHeader {
-  if (value['record'] !== 'draft' || value['version'] !== DRAFT_VERSION) {
-    throw new DraftDamaged(`draft is not of version ${DRAFT_VERSION}`);
+  if (value['record'] !== 'draft' || !READABLE.has(value['version'])) {
+    throw new DraftDamaged(`draft is not of version ${[...READABLE].join(' or ')}`);
   }
   return {
     run: readFields(() => ({ run: runIdSchema.parse(value['run']) })).run,

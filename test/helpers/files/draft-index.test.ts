@@ -100,4 +100,11 @@ describe('draft index', () => {
     assert.throws(() => read(Buffer.concat([first.bytes, steps.bytes, fourth.bytes])), DraftDamaged);
     assert.throws(() => read(Buffer.concat([first.bytes, third.bytes, second.bytes])), DraftDamaged);
   });
+
+  it('a draft of the version before this one is read, one of a later version is not', () => {
+    const older = { ...header, version: 2 };
+    const later = { ...header, version: 4 };
+    assert.equal(read(sealHeader(older).bytes).header.run, header.run);
+    assert.throws(() => read(sealHeader(later).bytes), DraftDamaged);
+  });
 });
