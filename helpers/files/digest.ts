@@ -1,6 +1,7 @@
 /* Whole open files: hashed in pieces of fixed size, so that memory does not follow the size of the file, or read. */
 import { createHash } from 'node:crypto';
-import { readSync } from 'node:fs';
+
+import { pread } from '../runtime/native-files.ts';
 
 /** Bytes read at a time. */
 export const DIGEST_CHUNK_BYTES = 262_144;
@@ -13,14 +14,15 @@ export interface FileDigest {
 
 /**
  * Hashes an open file from its beginning to its end, without moving its offset. `onChunk` sees each piece before the next
- * is read, for a copy or for a caller that ends the work by throwing; the piece's memory is used again afterwards.
+ * is read, for a copy or for a caller that ends the work by throwing; the piece's memory is used again afterwards. Throws
+ * NativeError.
  */
 export function digestDescriptor(descriptor: number, onChunk?: (chunk: Buffer, offset: number) => void): FileDigest {
   const hash = createHash('sha256');
   const memory = Buffer.allocUnsafe(DIGEST_CHUNK_BYTES);
   let offset = 0;
   for (;;) {
-    const count = readSync(descriptor, memory, 0, memory.length, offset);
+    const count = pread(descriptor, memory, offset);
     if (count === 0) return { sha256: hash.digest('hex'), bytes: offset };
     const chunk = memory.subarray(0, count);
     hash.update(chunk);
@@ -34,12 +36,12 @@ export function digestBytes(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-/** Reads an open file of known size from its beginning; shorter when the file became shorter. */
+/** Reads an open file of known size from its beginning; shorter when the file became shorter. Throws NativeError. */
 export function readWhole(descriptor: number, bytes: number): Buffer {
   const memory = Buffer.allocUnsafe(bytes);
   let done = 0;
   while (done < bytes) {
-    const count = readSync(descriptor, memory, done, bytes - done, done);
+    const count = pread(descriptor, memory.subarray(done), done);
     if (count === 0) break;
     done += count;
   }

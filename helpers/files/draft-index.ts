@@ -11,10 +11,11 @@
  * INVARIANT 3  Only the last record may be torn, by a crash; it is no step then. Any other damage ends all use of the draft.
  */
 import { createHash } from 'node:crypto';
-import { fstatSync, readSync } from 'node:fs';
+import { fstatSync } from 'node:fs';
 
 import { decode, encode } from '../protocol/codec.ts';
 import { digestTextSchema, promotionIdSchema, runIdSchema, type PromotionId, type RunId } from '../protocol/ids.ts';
+import { pread } from '../runtime/native-files.ts';
 
 /** Raised by any change of a record. */
 export const DRAFT_VERSION = 3;
@@ -184,7 +185,7 @@ function tornOrDamaged(descriptor: number, at: number, fileBytes: number): undef
 function readExactly(descriptor: number, at: number, length: number): Buffer {
   const memory = Buffer.allocUnsafe(length);
   for (let done = 0; done < length;) {
-    const count = readSync(descriptor, memory, done, length - done, at + done);
+    const count = pread(descriptor, memory.subarray(done), at + done);
     if (count === 0) throw new DraftDamaged('draft index became shorter while it was read');
     done += count;
   }

@@ -147,12 +147,17 @@ export function futimens(descriptor: number, atimeNs: bigint, mtimeNs: bigint): 
   syscall('utimensat', descriptor, null, times, 0);
 }
 
-/** Writes all bytes at an offset of an open file; throws NativeError (ENOSPC, EFBIG) with an unknown part written. */
+/** Reads from an offset of an open file into memory and returns how many bytes came, 0 at the end of the file alone; throws NativeError. */
+export function pread(descriptor: number, memory: Buffer, offset: number): number {
+  return syscall('pread64', descriptor, memory, memory.length, offset);
+}
+
+/** Writes all bytes at an offset of an open file; throws NativeError (ENOSPC, EFBIG, EIO where nothing is taken) with an unknown part written. */
 export function pwrite(descriptor: number, bytes: Buffer, offset: bigint): void {
   for (let done = 0; done < bytes.length;) {
     const rest = bytes.subarray(done);
     const count = syscall('pwrite64', descriptor, rest, rest.length, offset + BigInt(done));
-    // a regular file never takes zero bytes without an error; believing it would loop for ever
+    // a regular file never takes zero bytes without an error; asking again would loop for ever
     if (count === 0) throw new NativeError('pwrite64', system.errno.EIO);
     done += count;
   }

@@ -16,6 +16,7 @@ import type { Change, Disk, Inode, Operation } from './model.ts';
 const UNNAMED = 0o20000000;
 const ELSEWHERE = new Set<SyscallName>([
   'statx',
+  'pread64',
   'getdents64',
   'fcntl',
   'flock',
