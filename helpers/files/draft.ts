@@ -81,10 +81,14 @@ export function openInDraft(folder: number, name: Buffer, flags: number): number
     mode: (flags & constants.O_CREAT) === 0 ? 0 : 0o600,
     resolve: RESOLVE_STRICT,
   });
-  const status = statx(descriptor, NONE);
-  if (kindOf(status.mode) === 'file' && status.nlink === 1) return descriptor;
-  closeSync(descriptor);
-  throw new DraftDamaged('draft has something in it that is not its own file');
+  try {
+    const status = statx(descriptor, NONE);
+    if (kindOf(status.mode) === 'file' && status.nlink === 1) return descriptor;
+    throw new DraftDamaged('draft has something in it that is not its own file');
+  } catch (error) {
+    closeSync(descriptor);
+    throw error;
+  }
 }
 
 /** Opens one content file for reading; the receiver hashes what it reads against the manifest. Throws DraftDamaged or NativeError. */

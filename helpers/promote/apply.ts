@@ -16,7 +16,7 @@ import type { Begin, Facts, Folder, Staging, Step } from './journal-records.ts';
 import { placeStep } from './place.ts';
 import type { Planned } from './plan.ts';
 import { checkRoom, preflight, shapeOf } from './preflight.ts';
-import { causeOf, needsPerson } from './recover.ts';
+import { causeOf, needsPerson, tellStop } from './recover.ts';
 import { makeStage } from './stage.ts';
 import { discardStage, openStage } from './stage-end.ts';
 import type { Scene } from './stage-end.ts';
@@ -68,8 +68,9 @@ export async function apply(
     }
     folders = touchedFolders(scene.root, plan);
   } catch (error) {
-    if (error instanceof Stopped) return { outcome: 'refused', ...reasonOf(error, scene) };
-    throw error;
+    if (!(error instanceof Stopped)) throw error;
+    tellStop(error, pace.log);
+    return { outcome: 'refused', ...reasonOf(error, scene) };
   }
   const work = new Promotion(scene, contents, beginOf(scene.root, opening));
   return work.run(plan, before, folders, pace);
@@ -78,9 +79,15 @@ export async function apply(
 /** A disk that refuses is named, and so is a file system that will not move what another would. */
 function reasonOf({ code, path, detail, cause }: Stopped, scene: Scene): Reason {
   if (detail !== undefined || !(cause instanceof NativeError)) return { code, path, detail };
-  if (code === 'PROMOTION_IO_FAILURE') return { code, path, detail: refusalOf(cause, scene) };
-  if (code !== 'PROMOTION_UNSAFE_PATH') return { code, path, detail };
-  return { code, path, detail: `${cause.message} on ${fileSystemName(scene.root)}` };
+  try {
+    if (code === 'PROMOTION_IO_FAILURE') return { code, path, detail: refusalOf(cause, scene) };
+    if (code !== 'PROMOTION_UNSAFE_PATH') return { code, path, detail };
+    return { code, path, detail: `${cause.message} on ${fileSystemName(scene.root)}` };
+  } catch (error) {
+    if (!(error instanceof NativeError)) throw error;
+    // A disk that does not even say what it is keeps nobody from the way back.
+    return { code, path, detail: cause.message };
+  }
 }
 
 function beginOf(root: number, opening: Opening): Begin {
@@ -150,7 +157,8 @@ class Promotion {
     const file = this.#fileOf(journal);
     const cause = asNative(error);
     const reason = cause instanceof NativeError ? new Stopped('PROMOTION_IO_FAILURE', undefined, { cause }) : cause;
-    // Asked before anything is given back: afterwards the disk has room again.
+    // Said and asked before the way back: it may break too, and after it the disk has room again.
+    if (reason instanceof Stopped) tellStop(reason, pace.log);
     const told = reason instanceof Stopped ? reasonOf(reason, this.#scene) : undefined;
     let kept: readonly string[] = [];
     if (prepared !== undefined) {
@@ -160,7 +168,6 @@ class Promotion {
       discardJournal(file);
     }
     if (!(reason instanceof Stopped) || told === undefined) throw reason;
-    if (reason.code === 'PROMOTION_IO_FAILURE') pace.log(causeOf('promotion', reason.cause));
     return { outcome: 'rolled-back', ...told, kept };
   }
 

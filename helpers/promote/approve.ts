@@ -22,7 +22,7 @@ import type { OwnerConfirmation, OwnerPin, PromoteBody } from './protocol.ts';
 import { permits } from '../protocol/policy.ts';
 import type { Policy } from '../protocol/policy.ts';
 import { checkOpenRoot } from './root-check.ts';
-import { Stopped } from './stop.ts';
+import { isTrouble, Stopped } from './stop.ts';
 import { STAGE_PREFIX } from './tree.ts';
 
 /** The operation that a promotion is, as policies name it. */
@@ -93,7 +93,7 @@ function permittingPolicy(configuration: number): Policy {
     const policy = readPolicy(configuration);
     if (policy !== undefined && permits(policy, OPERATION)) return policy;
   } catch (cause) {
-    if (!(cause instanceof UntrustedFile) && !(cause instanceof NativeError)) throw cause;
+    if (isTrouble(cause) || (!(cause instanceof UntrustedFile) && !(cause instanceof NativeError))) throw cause;
     throw new Stopped('PROMOTION_REJECTED', undefined, { cause });
   }
   throw new Stopped('PROMOTION_REJECTED');
@@ -116,7 +116,7 @@ function rebuild(draft: number): { manifest: Manifest; digest: string; state: In
     const manifest = manifestOf(state);
     return { manifest, digest: manifestDigest(manifestBytes(manifest)), state };
   } catch (cause) {
-    if (cause instanceof DraftDamaged || cause instanceof NativeError) {
+    if (cause instanceof DraftDamaged || (cause instanceof NativeError && !isTrouble(cause))) {
       throw new Stopped('PROMOTION_REVIEW_STALE', undefined, { cause });
     }
     throw cause;

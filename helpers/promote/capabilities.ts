@@ -52,13 +52,19 @@ export function probe(stage: number): Capabilities {
 
 /** Two new files, open. */
 function withPair<Found>(stage: number, work: (one: number, two: number) => Found): Found {
-  const [one, two] = [openNamed(stage, ONE), openNamed(stage, TWO)];
+  const one = openNamed(stage, ONE);
   try {
-    return work(one, two);
+    const two = openNamed(stage, TWO);
+    try {
+      const found = work(one, two);
+      // Where anything was thrown they go with the stage folder, and what was thrown is what the caller hears.
+      for (const name of [ONE, TWO, FREE]) if (statusAt(stage, name) !== undefined) unlinkat(stage, name, 0);
+      return found;
+    } finally {
+      closeSync(two);
+    }
   } finally {
     closeSync(one);
-    closeSync(two);
-    for (const name of [ONE, TWO, FREE]) if (statusAt(stage, name) !== undefined) unlinkat(stage, name, 0);
   }
 }
 

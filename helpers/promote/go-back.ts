@@ -12,6 +12,7 @@ import type { Step } from './journal-records.ts';
 import { noteKept, rest } from './resting-place.ts';
 import { closeStage, disposeAll, openStage, restoreRootTime } from './stage-end.ts';
 import type { Scene, Settled } from './stage-end.ts';
+import { isTrouble } from './stop.ts';
 import { gatherStrays } from './strays.ts';
 import { takeAllBack } from './take-all-back.ts';
 import { atPlace, isSame, statusAt } from './tree.ts';
@@ -62,7 +63,8 @@ function isBefore(root: number, step: Step): boolean {
   try {
     const status = atPlace(root, step.path, ({ folder, name }) => statusAt(folder, name));
     return step.before === null ? !isSame(status, step.after) : isSame(status, step.before);
-  } catch {
+  } catch (error) {
+    if (isTrouble(error)) throw error;
     // A place that cannot be walked holds nothing that was placed, and an old file that was there is not found either.
     return step.before === null;
   }

@@ -17,14 +17,14 @@ import { MarkDamaged } from './mark.ts';
 import { createOwn, openOwn, UntrustedFile } from './own-folder.ts';
 import { readPin, readPolicy } from './owner-folder.ts';
 import type { OwnerPin, PromoteBody, PromoteRefusal, PromoteReply } from './protocol.ts';
-import { causeOf, needsPerson, recover } from './recover.ts';
+import { causeOf, needsPerson, recover, tellStop } from './recover.ts';
 import type { Recovered } from './recover.ts';
 import { admitKey, KeyRefused } from '../protocol/signed.ts';
 import { repair } from './repair.ts';
 import { committedIds, restingIds } from './resting-place.ts';
 import { draftContents } from './stage-plan.ts';
 import type { Scene } from './stage-end.ts';
-import { named, Stopped } from './stop.ts';
+import { isTrouble, named, Stopped } from './stop.ts';
 import { undo } from './undo.ts';
 import { pastPromotions, undoPlan } from './undo-look.ts';
 
@@ -119,15 +119,17 @@ export class PromoteHandlers {
   /** Promotions that are kept, newest first. */
   history(): PromoteReply<'promote.history'> {
     const promotions = pastPromotions(this.#given);
-    if (this.#isSettled()) return { promotions };
+    if (this.#isKnownSettled()) return { promotions };
     const refusal = { code: 'PROMOTION_RECOVERY_REQUIRED' } as const;
     return { promotions: promotions.map((past) => ({ ...past, refusal: past.refusal ?? refusal })) };
   }
 
   /** What undoing a kept promotion would change. */
-  undoPlan(body: PromoteBody<'promote.undo-plan'>): PromoteReply<'promote.undo-plan'> {
-    if (!this.#isSettled()) return { outcome: 'refused', code: 'PROMOTION_RECOVERY_REQUIRED' };
-    return undoPlan(this.#given, body);
+  undoPlan(body: PromoteBody<'promote.undo-plan'>): Promise<PromoteReply<'promote.undo-plan'>> {
+    return this.#answered(() => {
+      if (!this.#isSettled()) throw new Stopped('PROMOTION_RECOVERY_REQUIRED');
+      return undoPlan(this.#given, body);
+    });
   }
 
   /** Takes a kept promotion back. */
@@ -152,9 +154,9 @@ export class PromoteHandlers {
   }
 
   async #apply(body: PromoteBody<'promote.apply'>): Promise<PromoteReply<'promote.apply'>> {
-    this.#begin();
-    const pin = this.#pin();
     return this.#answered(async () => {
+      this.#begin();
+      const pin = this.#pin();
       const approved = approve(this.#given, this.#bootId, body, pin);
       const contents = draftContents(this.#given.draft);
       const applied = await apply(this.#scene(), contents, approved.opening, approved.plan, this.#pace());
@@ -163,21 +165,28 @@ export class PromoteHandlers {
   }
 
   async #undo({ promotion }: PromoteBody<'promote.undo'>): Promise<PromoteReply<'promote.undo'>> {
-    this.#begin();
-    return this.#answered(() => undo(this.#given, this.#scene(), { bootId: this.#bootId, promotion }, this.#pace()));
+    return this.#answered(() => {
+      this.#begin();
+      return undo(this.#given, this.#scene(), { bootId: this.#bootId, promotion }, this.#pace());
+    });
   }
 
-  /** Nothing is begun before what stands is settled and the root is ours. Throws PromoteRefused. */
+  /** Nothing is begun before what stands is settled and the root is ours. Throws PromoteRefused, and NativeError where the disk does not let it be known. */
   #begin(): void {
     if (this.#ownLock === undefined || !this.#isSettled()) throw unsettled();
     if (!this.#lockRoot()) throw rootBusy();
   }
 
-  async #answered<Reply>(work: () => Promise<Reply>): Promise<Reply | Refusal> {
+  /** What work answers, and what is answered where it breaks. */
+  async #answered<Reply>(work: () => Reply | Promise<Reply>): Promise<Reply | Refusal> {
     try {
       return await work();
     } catch (error) {
-      if (error instanceof Stopped) return { outcome: 'refused', ...named(error) };
+      if (error instanceof PromoteRefused) throw error;
+      if (error instanceof Stopped) {
+        tellStop(error, this.#log);
+        return { outcome: 'refused', ...named(error) };
+      }
       this.#log(causeOf('promotion', error));
       // Committed or not, nobody here can say: this process ends without an answer, and a recovery gives it.
       if (error instanceof CommitUncertain) throw error;
@@ -190,17 +199,27 @@ export class PromoteHandlers {
 
   /** What broke and left no journal has changed nothing; where one is left, the recovery has the word. */
   #codeOfBreak(error: unknown): 'PROMOTION_IO_FAILURE' | 'PROMOTION_JOURNAL_INVALID' | 'PROMOTION_RECOVERY_REQUIRED' {
-    if (!this.#isSettled()) return 'PROMOTION_RECOVERY_REQUIRED';
+    if (!this.#isKnownSettled()) return 'PROMOTION_RECOVERY_REQUIRED';
     const isUnbelieved = [MarkDamaged, UntrustedFile, JournalDamaged].some((kind) => error instanceof kind);
     return isUnbelieved ? 'PROMOTION_JOURNAL_INVALID' : 'PROMOTION_IO_FAILURE';
   }
 
+  /** Whether nothing of an earlier promotion is left to do. Throws NativeError where the disk does not let it be known. */
   #isSettled(): boolean {
     const { own } = this.#given;
     try {
       return findJournal(own) === undefined && restingIds(own, 'attention').length === 0;
     } catch (error) {
-      if (needsPerson(error)) return false;
+      if (needsPerson(error) && !(error instanceof NativeError)) return false;
+      throw error;
+    }
+  }
+
+  #isKnownSettled(): boolean {
+    try {
+      return this.#isSettled();
+    } catch (error) {
+      if (error instanceof NativeError) return false;
       throw error;
     }
   }
@@ -212,8 +231,8 @@ export class PromoteHandlers {
       const policy = readPolicy(configuration);
       return { own, root, limits: policy && limitsOf(policy) };
     } catch (error) {
-      // A policy that cannot be believed says nothing about what may be forgotten.
-      if (needsPerson(error)) return { own, root };
+      // A policy that cannot be believed says nothing about what may be forgotten; a disk that fails is told of.
+      if (needsPerson(error) && !isTrouble(error)) return { own, root };
       throw error;
     }
   }
@@ -272,9 +291,13 @@ export class PromoteHandlers {
 
 /** The descriptor with its lock, or undefined where somebody else has it. */
 function locked(descriptor: number): number | undefined {
-  if (tryLock(descriptor)) return descriptor;
-  closeSync(descriptor);
-  return undefined;
+  let isOurs = false;
+  try {
+    isOurs = tryLock(descriptor);
+  } finally {
+    if (!isOurs) closeSync(descriptor);
+  }
+  return isOurs ? descriptor : undefined;
 }
 
 function messageOf(error: unknown): string {

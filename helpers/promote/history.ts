@@ -144,8 +144,11 @@ function forget(own: number, id: string): void {
   const history = openFolderAt(own, Buffer.from('history'));
   try {
     const folder = openFolderAt(history, Buffer.from(id));
-    for (const name of namesIn(folder)) unlinkat(folder, name, 0);
-    closeSync(folder);
+    try {
+      for (const name of namesIn(folder)) unlinkat(folder, name, 0);
+    } finally {
+      closeSync(folder);
+    }
     unlinkat(history, Buffer.from(id), AT_REMOVEDIR);
     fsync(history);
   } finally {

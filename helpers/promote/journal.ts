@@ -42,6 +42,7 @@
  * INVARIANT 10 What an undo took back is noted beside its own journal after the undo's is committed and before that goes to rest.
  */
 import { closeSync } from 'node:fs';
+import { NativeError } from '../runtime/libc.ts';
 import { RENAME, fsync, pwrite, renameat2, unlinkat } from '../runtime/native-files.ts';
 import { createOwn, hasOwn, ownTrust, readTrusted } from './own-folder.ts';
 import { JournalDamaged, RecordWriter, readRecords } from './journal-records.ts';
@@ -86,10 +87,16 @@ export class Journal {
   /** Enters `staging` (INVARIANT 1). Throws NativeError EEXIST where one stands already. */
   static begin(own: number, begin: Begin): Journal {
     const journal = new Journal(own, createOwn(own, journalName('staging')));
-    journal.append(begin);
-    journal.#sync();
-    fsync(own);
-    return journal;
+    try {
+      journal.append(begin);
+      journal.#sync();
+      fsync(own);
+      return journal;
+    } catch (error) {
+      journal.close();
+      dropUnused(own);
+      throw error;
+    }
   }
 
   /** Adds a record; it is on the disk with the next change of state. */
@@ -143,6 +150,16 @@ export class Journal {
   #sync(): void {
     this.write();
     fsync(this.#descriptor);
+  }
+}
+
+/** Removes a journal that was never begun whole: nothing was done on the strength of it. */
+function dropUnused(own: number): void {
+  try {
+    discardJournal({ folder: own, name: journalName('staging') });
+  } catch (error) {
+    // It stays for the next recovery; what kept it from being begun is what is told.
+    if (!(error instanceof NativeError)) throw error;
   }
 }
 

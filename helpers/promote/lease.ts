@@ -41,7 +41,8 @@ export type UnderLease<Result> =
 
 /**
  * Does `work` while nobody writes to an open file whose content is the expected one. `work` gets a question that tells
- * whether a writer waits by now, and must undo what it did when one does. Without leases the digest alone is compared.
+ * whether a writer waits by now, and must undo what it did when one does. Without leases the digest alone is compared. The
+ * caller closes the descriptor right after it.
  */
 export function underLease<Result>(
   descriptor: number,
@@ -51,10 +52,11 @@ export function underLease<Result>(
 ): UnderLease<Result> {
   const answer = leases ? takeLease(descriptor) : 'unsupported';
   if (answer === 'in-use') return { found: 'in-use' };
-  try {
-    if (digestDescriptor(descriptor).sha256 !== sha256) return { found: 'changed' };
-    return { found: 'quiet', result: work(() => answer === 'held' && writerWaits(descriptor)) };
-  } finally {
-    if (answer === 'held') releaseLease(descriptor);
-  }
+  const isExpected = digestDescriptor(descriptor).sha256 === sha256;
+  const outcome: UnderLease<Result> = isExpected
+    ? { found: 'quiet', result: work(() => answer === 'held' && writerWaits(descriptor)) }
+    : { found: 'changed' };
+  // Where anything was thrown the lease ends with the descriptor, and what was thrown is what the caller hears.
+  if (answer === 'held') releaseLease(descriptor);
+  return outcome;
 }

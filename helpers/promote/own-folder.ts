@@ -2,7 +2,7 @@
  * The files of promote's own folder (descriptor 6). Nobody else writes there; still every file is checked before it is
  * believed, because a folder restored from a copy or touched by its owner's tools is no longer what promote left.
  */
-import { constants, closeSync, readSync } from 'node:fs';
+import { constants, closeSync } from 'node:fs';
 import { NativeError } from '../runtime/libc.ts';
 import {
   RENAME,
@@ -10,6 +10,7 @@ import {
   fsync,
   mkdirat,
   openat2,
+  pread,
   pwrite,
   renameat2,
   statx,
@@ -61,11 +62,14 @@ function openChecked(folder: number, name: string, access: number, trust: Trust)
     }
     throw error;
   }
-  const status = statx(descriptor, EMPTY);
-  const fault = faultOf(status, trust);
-  if (fault === undefined) return descriptor;
-  closeSync(descriptor);
-  throw new UntrustedFile(`${name} ${fault}`);
+  try {
+    const fault = faultOf(statx(descriptor, EMPTY), trust);
+    if (fault === undefined) return descriptor;
+    throw new UntrustedFile(`${name} ${fault}`);
+  } catch (error) {
+    closeSync(descriptor);
+    throw error;
+  }
 }
 
 function faultOf(status: { mode: number; nlink: number; uid: number }, trust: Trust): string | undefined {
@@ -84,7 +88,7 @@ export function readTrusted(folder: number, name: string, limitBytes: number, tr
     if (size > limitBytes) throw new UntrustedFile(`${name} has ${size} bytes, allowed are ${limitBytes}`);
     const content = Buffer.alloc(size);
     for (let done = 0; done < size;) {
-      const count = readSync(descriptor, content, done, size - done, done);
+      const count = pread(descriptor, content.subarray(done), done);
       if (count === 0) throw new UntrustedFile(`${name} became shorter while it was read`);
       done += count;
     }

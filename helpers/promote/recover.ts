@@ -3,6 +3,7 @@
  * (journal.ts) and by the tree, and may itself be cut and begun again at any point.
  */
 import { rootIdentity } from '../files/root.ts';
+import { WalkRefused } from '../files/walk.ts';
 import { CodecError } from '../protocol/codec.ts';
 import { NativeError } from '../runtime/libc.ts';
 import { statx } from '../runtime/native-files.ts';
@@ -14,6 +15,7 @@ import { JournalDamaged } from './journal-records.ts';
 import type { Begin } from './journal-records.ts';
 import { dropUnfinishedMark } from './mark.ts';
 import { asNative } from './stop.ts';
+import type { Stopped } from './stop.ts';
 import { UntrustedFile } from './own-folder.ts';
 import { forgetResting, keptPaths, KEPT_LIMIT, RestingFolder, restingIds } from './resting-place.ts';
 import { discardStage } from './stage-end.ts';
@@ -34,12 +36,20 @@ export interface Moment {
 /** Errors that leave the journal for a person: it cannot be believed, or the disk refuses. */
 export function needsPerson(error: unknown): boolean {
   const known = asNative(error);
-  return [JournalDamaged, UntrustedFile, NativeError, CodecError].some((kind) => known instanceof kind);
+  return [JournalDamaged, UntrustedFile, NativeError, WalkRefused, CodecError].some((kind) => known instanceof kind);
 }
 
 /** Why a promotion or recovery broke: call and errno, or what is wrong with a file of ours; never a path of the person. */
 export function causeOf(what: 'promotion' | 'recovery' | 'cleaning', error: unknown): string {
-  return error instanceof Error ? `${what} broke: ${error.name}: ${error.message}` : `${what} broke`;
+  if (!(error instanceof Error)) return `${what} broke`;
+  const behind = error.cause instanceof NativeError ? `: ${error.cause.message}` : '';
+  return `${what} broke: ${error.name}: ${error.message}${behind}`;
+}
+
+/** Says why a promotion ended before its commit, where that lay in what the disk or the kernel answered or has not. */
+export function tellStop({ cause, detail }: Stopped, log: (sentence: string) => void): void {
+  if (cause !== undefined) log(causeOf('promotion', cause));
+  else if (detail !== undefined) log(`promotion broke: ${detail}`);
 }
 
 /** Settles the active journal, then what waited; what only a person can settle is told and left as it is. */

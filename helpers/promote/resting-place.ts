@@ -111,10 +111,13 @@ export function keptPaths(own: number, place: Resting, id: string): string[] {
 /** Removes a folder of a resting place whose journal has moved on. */
 export function forgetResting(own: number, place: Resting, id: string): void {
   const folder = new RestingFolder(own, place, id);
-  if (folder.has(KEPT)) unlinkat(folder.open(), Buffer.from(KEPT), 0);
-  // A note whose writing was cut would keep the folder, and with it every later recovery from ending.
-  dropUnfinished(folder.open(), KEPT);
-  folder.close();
+  try {
+    if (folder.has(KEPT)) unlinkat(folder.open(), Buffer.from(KEPT), 0);
+    // A note whose writing was cut would keep the folder, and with it every later recovery from ending.
+    dropUnfinished(folder.open(), KEPT);
+  } finally {
+    folder.close();
+  }
   inPlace(own, place, (parent) => {
     unlinkat(parent, Buffer.from(id), AT_REMOVEDIR);
     fsync(parent);

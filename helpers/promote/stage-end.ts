@@ -101,9 +101,12 @@ export function closeStage(root: number, file: JournalFile, begin: Begin, rootTi
 function touch(file: JournalFile): void {
   const descriptor = openOwn(file.folder, file.name);
   if (descriptor === undefined) return;
-  const now = BigInt(Date.now()) * 1_000_000n;
-  futimens(descriptor, now, now);
-  closeSync(descriptor);
+  try {
+    const now = BigInt(Date.now()) * 1_000_000n;
+    futimens(descriptor, now, now);
+  } finally {
+    closeSync(descriptor);
+  }
 }
 
 /** After a cut between the removal of the stage folder and the root's time: puts the time back if the removal was the last change. */

@@ -8,7 +8,7 @@ import { UntrustedFile } from './own-folder.ts';
 import type { Planned, Side } from './plan.ts';
 import { stageFile, stageFolder } from './stage.ts';
 import type { Mismatch, Target } from './stage.ts';
-import { Stopped, stopFor } from './stop.ts';
+import { isTrouble, Stopped, stopFor } from './stop.ts';
 import { atPlace, openAt } from './tree.ts';
 
 /** Where new content comes from: `open` opens one by its number, `mismatch` is the reason that ends it where it is not what was planned. */
@@ -89,7 +89,7 @@ function withContent(contents: Contents, content: number, path: Buffer, work: (d
     const isOther =
       cause instanceof DraftDamaged ||
       cause instanceof UntrustedFile ||
-      (cause instanceof NativeError && cause.code !== 'EIO');
+      (cause instanceof NativeError && !isTrouble(cause));
     throw isOther ? new Stopped(contents.mismatch, path, { cause }) : cause;
   }
   try {

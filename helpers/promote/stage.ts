@@ -26,7 +26,7 @@ import { setTime } from './folder-times.ts';
 import { hasHoles, pieceWriter } from './holes.ts';
 import type { Facts } from './journal-records.ts';
 import type { Side } from './plan.ts';
-import { Stopped } from './stop.ts';
+import { isTrouble, Stopped } from './stop.ts';
 import type { StopCode } from './stop.ts';
 import { factsOf, openFolderAt, slotName } from './tree.ts';
 
@@ -36,9 +36,14 @@ const ITSELF = Buffer.alloc(0);
 export function makeStage(root: number, name: string): number {
   mkdirat(root, Buffer.from(name), 0o700);
   const stage = openFolderAt(root, Buffer.from(name));
-  // A umask can only have narrowed the mode; a folder without its owner's rights could not be used or removed.
-  fchmod(stage, 0o700);
-  return stage;
+  try {
+    // A umask can only have narrowed the mode; a folder without its owner's rights could not be used or removed.
+    fchmod(stage, 0o700);
+    return stage;
+  } catch (error) {
+    closeSync(stage);
+    throw error;
+  }
 }
 
 /** Removes the empty stage folder. Throws NativeError ENOTEMPTY. */
@@ -125,6 +130,7 @@ function keepBelongings(source: Source & { readonly replaces: number }, descript
     for (const name of keptAttributes(replaces)) fsetxattr(descriptor, name, fgetxattr(replaces, name));
     if (source.descriptor === replaces) futimens(descriptor, old.atimeNs, old.mtimeNs);
   } catch (cause) {
+    if (isTrouble(cause)) throw cause;
     throw new Stopped('PROMOTION_UNSAFE_PATH', path, { cause });
   }
 }

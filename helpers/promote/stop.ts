@@ -47,6 +47,25 @@ const UNSAFE: ReadonlySet<string> = new Set([
 ]);
 const CHANGED: ReadonlySet<string> = new Set(['ENOENT', 'EEXIST', 'ENOTEMPTY', 'ESTALE']);
 
+/** What a disk that fails or is full, and a kernel that is short of something, answer whatever was asked. */
+const TROUBLES: ReadonlySet<string> = new Set([
+  'EIO',
+  'ENOSPC',
+  'EDQUOT',
+  'EROFS',
+  'EMFILE',
+  'ENFILE',
+  'ENOMEM',
+  'EINTR',
+  'ETIMEDOUT',
+]);
+
+/** Whether a call was refused for a reason that says nothing about what it was asked about: no verdict on a file follows from it. */
+export function isTrouble(error: unknown): boolean {
+  const known = asNative(error);
+  return known instanceof NativeError && TROUBLES.has(known.code);
+}
+
 /** What node:fs throws where the kernel refused, as a native call would throw it; anything else as it is. */
 export function asNative(error: unknown): unknown {
   if (error instanceof NativeError || !(error instanceof Error)) return error;

@@ -9,6 +9,7 @@ import type { FileStatus } from '../runtime/native-files.ts';
 import { entriesIn, kindOf, openBelow, openFolder, splitPath } from '../files/walk.ts';
 import type { PathNames } from '../files/walk.ts';
 import type { Facts } from './journal-records.ts';
+import { isTrouble } from './stop.ts';
 
 const ITSELF = Buffer.alloc(0);
 
@@ -41,7 +42,7 @@ export function atPlace<Result>(root: number, path: Uint8Array, work: (place: Pl
 }
 
 /**
- * Whether the folder that was opened still lies at its path.
+ * Whether the folder that was opened still lies at its path. Throws NativeError where the disk does not let it be known.
  * THREAT: somebody moves it out of the root between open and rename, and the rename follows it outside. The rename is then
  * undone through the same descriptor.
  */
@@ -54,8 +55,9 @@ export function isStillAt(root: number, place: Place): boolean {
     } finally {
       closeSync(folder);
     }
-  } catch {
-    // Whatever keeps the path from being walked, the folder is not there to be found.
+  } catch (error) {
+    if (isTrouble(error)) throw error;
+    // Whatever else keeps the path from being walked, the folder is not there to be found.
     return false;
   }
 }

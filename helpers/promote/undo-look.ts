@@ -15,7 +15,7 @@ import { checkRoom, preflight, shapeOf } from './preflight.ts';
 import type { PromoteBody } from './protocol.ts';
 import { needsPerson } from './recover.ts';
 import type { Scene } from './stage-end.ts';
-import { Stopped } from './stop.ts';
+import { isTrouble, Stopped } from './stop.ts';
 import { refusalOf, reverse, UndoRefused, undosIn } from './undo-plan.ts';
 
 /** Most promotions in one answer, and the longest path that is named there, so that all fit one frame. */
@@ -83,6 +83,7 @@ function look(scene: Scene, promotion: PromotionId, undos: readonly Prepared[]):
     return { ...reversal, refusal: null };
   } catch (error) {
     if (error instanceof UndoRefused || error instanceof Stopped) return { past, refusal: refusalOf(error) };
+    if (isTrouble(error)) return { past, refusal: { code: 'PROMOTION_IO_FAILURE' } };
     if (needsPerson(error)) return { past, refusal: { code: 'PROMOTION_JOURNAL_INVALID' } };
     throw error;
   }

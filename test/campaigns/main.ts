@@ -1,5 +1,5 @@
 /*
- * npm run campaign -- kills|cuts|racer|revocation|fuzz|disk|large|promoters --minutes M --seed S [--rounds N] [--resume]
+ * npm run campaign -- kills|cuts|racer|revocation|fuzz|disk|large|promoters|errors --minutes M --seed S [--rounds N] [--resume]
  *
  * Runs rounds until N are done or M minutes have passed, prints failures with the seed that tells them again, and writes the
  * figures into docs/campaigns.md. Ends with 1 when a round failed.
@@ -16,6 +16,7 @@ import type { Campaign, Standing } from './campaign.ts';
 import { runCrash } from './crash.ts';
 import { cuts } from './cuts.ts';
 import { disk } from './disk.ts';
+import { errors } from './errors.ts';
 import { writeFigures } from './figures.ts';
 import { fuzz } from './fuzz.ts';
 import { kills } from './kills.ts';
@@ -26,7 +27,7 @@ import { revocation } from './revocation.ts';
 
 const TOP = path.resolve(import.meta.dirname, '..', '..');
 const STATE = path.join(TOP, 'node_modules', '.cache', 'nessie-campaigns');
-const campaigns: readonly Campaign[] = [kills, cuts, racer, revocation, fuzz, disk, large, promoters];
+const campaigns: readonly Campaign[] = [kills, cuts, racer, revocation, fuzz, disk, large, promoters, errors];
 
 function usage(why: string): never {
   const names = campaigns.map(({ name }) => name).join('|');

@@ -1,142 +1,92 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import fs from 'node:fs';
-import os from 'node:os';
-import path from 'node:path';
 
-import { recover } from '../../../helpers/promote/recover.ts';
-import type { Recovered } from '../../../helpers/promote/recover.ts';
-import { hasStrace } from '../../fakes/killer.ts';
-import type { Call } from '../../fakes/killer.ts';
-import { applyPlainly } from '../../fakes/plain-promote.ts';
-import { PromotionScene, timeless } from '../../fakes/promotion-scene.ts';
-import { twelveEntries } from '../../fakes/twelve-entries.ts';
-import { skipBecause } from '../../skip.ts';
+import { Draw } from '../../campaigns/campaign.ts';
+import { troublesOf } from '../../faults/errors/errnos.ts';
+import { callsOfRecovery, cleanApply, playApply, playRecovery, playShort } from '../../faults/errors/judge.ts';
+import type { Clean } from '../../faults/errors/judge.ts';
+import type { Fault } from '../../faults/errors/faulty-disk.ts';
 
-/** The owner's log is not what is looked at here. */
-const log = (): void => undefined;
+type Refused = Extract<Fault, { kind: 'refused' }>;
 
-function recoverIn(scene: PromotionScene): Recovered {
-  const [own, root] = [fs.openSync(scene.own, 'r'), fs.openSync(scene.root, 'r')];
-  try {
-    return recover({ own, root }, { bootId: 'this boot', now: Date.now(), log });
-  } finally {
-    fs.closeSync(own);
-    fs.closeSync(root);
-  }
-}
+/** Cases that are drawn of the product of calls and errnos; `npm run campaign -- errors` draws as many as there is time for. */
+const LASTING = 150;
+const LASTING_RECOVERIES = 15;
 
 describe('the disk refuses a call', function () {
   this.timeout(180_000);
-  const seed = Date.now() % 1_000_000;
-  let calls: readonly Call[] = [];
-  let promoted: ReadonlyMap<string, unknown> = new Map();
-  let scene: PromotionScene | undefined;
+  const seed = process.env['NESSIE_TEST_SEED'] ?? String(Date.now() % 1_000_000);
+  const draw = new Draw(seed);
+  let clean: Clean;
 
-  before(async function () {
-    if (!hasStrace()) skipBecause(this, 'strace');
-    const clean = twelveEntries({ asCaller: true });
-    const run = await applyPlainly(clean, []);
-    assert.equal(run.applied?.outcome, 'promoted');
-    calls = run.calls;
-    promoted = timeless(clean.listing());
-    clean.remove();
-  });
-  afterEach(() => {
-    scene?.remove();
-    scene = undefined;
+  before(async () => {
+    clean = await cleanApply();
   });
 
-  /** Applies with one call refused; whatever is answered must be true, and the tree old or new after the next recovery. */
-  async function refusing(inject: string): Promise<string> {
-    scene = twelveEntries({ asCaller: true });
-    const before = scene.listing();
-    const { applied } = await applyPlainly(scene, [inject]);
-    const outcome = applied?.outcome ?? 'ended';
-    if (outcome === 'rolled-back') assert.deepEqual(scene.listing(), before, inject);
-    if (outcome === 'promoted') assert.equal(fs.readFileSync(scene.at('changed'), 'utf8'), 'new', inject);
-    const recovered = recoverIn(scene);
-    assert.notEqual(recovered.outcome, 'needs-attention', inject);
-    const now = scene.listing();
-    const isNew = outcome === 'promoted' || (outcome === 'ended' && recovered.outcome === 'cleaned');
-    if (isNew) assert.deepEqual(timeless(now), promoted, inject);
-    else assert.deepEqual(now, before, inject);
-    scene.remove();
-    return outcome;
+  /** Plays cases; what fails says which. Returns how often each word was the outcome. */
+  async function each(
+    faults: readonly Refused[],
+    play: (fault: Refused) => Promise<string>,
+  ): Promise<Map<string, number>> {
+    const words = new Map<string, number>();
+    for (const fault of faults) {
+      try {
+        const word = await play(fault);
+        words.set(word, (words.get(word) ?? 0) + 1);
+      } catch (cause) {
+        const what = cause instanceof Error ? cause.message : String(cause);
+        throw new Error(`seed ${seed}, ${JSON.stringify(fault)}: ${what}`, { cause });
+      }
+    }
+    return words;
   }
 
-  /** Place of the rename that commits: only the one that sends the journal to the history comes after it. */
-  function commit(): number {
-    const committing = calls.filter(({ name }) => name === 'renameat2').at(-2);
-    assert.ok(committing);
-    return calls.indexOf(committing);
+  /** A fault at a call that may give it, drawn. */
+  function drawn(calls: Clean['calls'], lasts: boolean, at = draw.below(calls.length) + 1): Refused {
+    const name = calls[at - 1];
+    assert.ok(name);
+    return { kind: 'refused', at, errno: draw.from(troublesOf(name)), lasts };
   }
 
-  it('an fsync that fails before the commit is never retried into success', async () => {
-    const syncs = calls.filter(({ name }, index) => name === 'fsync' && index < commit());
-    assert.ok(syncs.length > 20, `${syncs.length} syncs before the commit`);
-    const step = Math.ceil(syncs.length / 5);
-    for (const [index, { nth }] of syncs.entries()) {
-      if ((index + seed) % step !== 0 && index !== syncs.length - 1) continue;
-      const outcome = await refusing(`fsync:error=EIO:when=${nth}`);
-      assert.ok(outcome === 'rolled-back' || outcome === 'refused', `fsync ${nth}: ${outcome}, seed ${seed}`);
+  it('S-158 EIO of each sync of an apply in turn: before the commit it is restored, never retried into success; the commit’s own is answered by nobody; later ones are told', async () => {
+    const syncs = clean.calls.flatMap((name, index) => (name === 'fsync' || name === 'syncfs' ? [index + 1] : []));
+    const faults = syncs.map((at): Refused => ({ kind: 'refused', at, errno: 'EIO', lasts: false }));
+    const words = await each(faults, (fault) => playApply(clean, fault));
+    assert.deepEqual([words.get('ended'), words.get('not-taken'), words.get('left')], [1, undefined, undefined]);
+    assert.ok((words.get('rolled-back') ?? 0) > 15 && (words.get('promoted') ?? 0) > 10, JSON.stringify([...words]));
+  });
+
+  it('S-160 each call of an apply in turn gives one of its errors once: restored or refused, the cause told, and the next recovery finds the old tree or the new one', async () => {
+    const faults = clean.calls.map((_, index) => drawn(clean.calls, false, index + 1));
+    const words = await each(faults, (fault) => playApply(clean, fault));
+    assert.ok(words.get('promoted') !== faults.length && words.get('left') === undefined);
+  });
+
+  it('S-170 from some call on every call that may fail does: nothing old is lost, no recovery goes round, and the first on a sound disk ends it', async () => {
+    const faults = Array.from({ length: LASTING }, () => drawn(clean.calls, true));
+    const words = await each(faults, (fault) => playApply(clean, fault));
+    assert.ok((words.get('left') ?? 0) > 10, JSON.stringify([...words]));
+  });
+
+  it('every other call of a recovery fails once, and drawn ones for good: it asks for attention with the cause, and the next one ends it', async () => {
+    const [, prepare = 0, , , , , , , sixth = 0] = clean.renames;
+    const archive = clean.renames.at(-1) ?? 0;
+    const moments = [prepare - 20, sixth, clean.commit, clean.commit + 2, (clean.commit + archive) >> 1, archive];
+    for (const moment of moments) {
+      const calls = await callsOfRecovery(moment);
+      const first = draw.below(2);
+      const once = calls.map((_, index) => drawn(calls, false, index + 1)).filter((_, index) => index % 2 === first);
+      const lasting = Array.from({ length: LASTING_RECOVERIES }, () => drawn(calls, true));
+      await each([...once, ...lasting], (fault) => playRecovery(clean, moment, fault));
     }
   });
 
-  it('a commit whose own sync fails is answered by nobody, since the next recovery may go forward with it', async () => {
-    const sync = calls[commit() + 1];
-    assert.equal(sync?.name, 'fsync');
-    assert.equal(await refusing(`fsync:error=EIO:when=${sync.nth}`), 'ended');
-  });
-
-  const refusals: readonly (readonly [string, string])[] = [
-    ['a full disk while staging', 'pwrite64:error=ENOSPC:when=5'],
-    ['a quota while the journal is written', 'pwrite64:error=EDQUOT:when=10'],
-    ['no room for the history', 'pwrite64:error=ENOSPC:when=13'],
-    ['a file system that turns read-only in mid-apply', 'renameat2:error=EROFS:when=10'],
-    ['no memory', 'openat2:error=ENOMEM:when=60'],
-    ['a walk that is raced for ever', 'openat2:error=EAGAIN:when=50+'],
-    ['an exchange that the file system cannot do', 'renameat2:error=EINVAL:when=18'],
-    ['an old file that cannot be unlinked', 'unlinkat:error=EIO:when=6'],
-  ];
-  for (const [sentence, inject] of refusals) {
-    it(`${sentence}: what is answered is true, and the tree is old or new`, async () => {
-      await refusing(inject);
-    });
-  }
-
-  it('a restore that fails too leaves everything to the next recovery, and says so', async () => {
-    scene = twelveEntries({ asCaller: true });
-    const before = scene.listing();
-    const { applied } = await applyPlainly(scene, ['renameat2:error=EIO:when=12+']);
-    assert.deepEqual(applied, { outcome: 'refused', code: 'PROMOTION_RECOVERY_REQUIRED' });
-    assert.deepEqual(recoverIn(scene), { outcome: 'rolled-back', conflicts: [] });
-    assert.deepEqual(scene.listing(), before);
-  });
-
-  it('too little room, in bytes or in inodes, is refused before the first change', async function () {
-    if (process.getuid?.() !== 0) skipBecause(this, 'a small file system is mounted by root');
-    for (const [options, missing] of [
-      ['size=8m', /^tmpfs, where the workspace root lies, has \d+ bytes free/],
-      ['size=64m,nr_inodes=70', /^tmpfs, where the workspace root lies, has \d+ inodes free/],
-    ] as const) {
-      const mount = fs.mkdtempSync(path.join(os.tmpdir(), 'small-'));
-      if (spawnSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', mount]).status !== 0) {
-        skipBecause(this, 'a mount of tmpfs');
-      }
-      try {
-        const small = new PromotionScene({ parent: mount, asCaller: true });
-        small.put('file', 'old');
-        small.draftOf({ file: { file: 'new' }, more: { file: 'more' } });
-        const before = small.listing();
-        const { applied } = await applyPlainly(small, []);
-        assert.ok(applied?.outcome === 'refused' && applied.code === 'PROMOTION_IO_FAILURE', JSON.stringify(applied));
-        assert.match(applied.detail ?? '', missing);
-        assert.deepEqual(small.listing(), before);
-      } finally {
-        spawnSync('umount', ['-l', mount]);
-        fs.rmdirSync(mount);
-      }
+  it('S-161 writes that take one byte at a time are gone on with, and reads too; a write that takes none fails and is restored', async () => {
+    for (const call of ['pwrite64', 'pread64'] as const)
+      assert.equal(await playShort(clean, { kind: 'takes-one', call }), 'promoted');
+    for (const [index, name] of clean.calls.entries()) {
+      if (name !== 'pwrite64') continue;
+      const word = await playShort(clean, { kind: 'takes-none', at: index + 1 });
+      assert.equal(word === 'promoted', index + 1 > clean.commit);
     }
   });
 });

@@ -26,7 +26,7 @@ const whole: Readonly<Record<State, { outcome: string; side: number }>> = {
 };
 
 /** What the owner is told of a journal that is not believed. */
-const SENTENCE = /^recovery broke: (?:JournalDamaged|UntrustedFile): [a-z][a-z0-9._ ]+$/;
+const SENTENCE = /^recovery broke: (?:JournalDamaged|UntrustedFile): [a-z][a-z0-9._ ]+(?:: openat2 failed: E[A-Z]+)?$/;
 /** Length and chain of a record, around its payload. */
 const AROUND_BYTES = 36;
 
