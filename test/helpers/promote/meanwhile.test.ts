@@ -1,0 +1,198 @@
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+
+import { PromoteHandlers } from '../../../helpers/promote/handlers.ts';
+import type { PromoteReply } from '../../../helpers/promote/protocol.ts';
+import { interpose, NativeError } from '../../../helpers/runtime/libc.ts';
+import type { Argument } from '../../../helpers/runtime/libc.ts';
+import type { Listing, PromotionScene } from '../../fakes/promotion-scene.ts';
+import { timeless } from '../../fakes/promotion-scene.ts';
+import { twelveEntries } from '../../fakes/twelve-entries.ts';
+
+/** A rename that others come before: of which name of the person, and its how manyth. */
+interface Moment {
+  readonly name: string;
+  readonly nth: number;
+  readonly act: () => void;
+}
+
+const EIO = 5;
+const nameAt = (args: readonly Argument[], at: number): string => {
+  const value = args[at];
+  return Buffer.isBuffer(value) ? value.subarray(0, -1).toString('latin1') : '';
+};
+
+describe('others come between the last look and the rename', () => {
+  let scene: PromotionScene;
+  let before: Listing;
+
+  beforeEach(() => {
+    scene = twelveEntries({ asCaller: true });
+    before = scene.listing();
+  });
+  afterEach(() => scene.remove());
+
+  const at = (name: string): string => path.join(scene.root, name);
+  const read = (name: string): string => fs.readFileSync(at(name), 'utf8');
+
+  /** Moves another file over a name, as an editor saves. */
+  function save(name: string, content: string): void {
+    fs.writeFileSync(path.join(scene.folder, 'saved'), content);
+    fs.renameSync(path.join(scene.folder, 'saved'), at(name));
+  }
+
+  function stage(): string {
+    const name = fs.readdirSync(scene.root).find((found) => found.startsWith('.nessie-stage-'));
+    assert.ok(name !== undefined);
+    return at(name);
+  }
+
+  /** Applies; `failing` refuses the rename of the commit, so that all is taken back. */
+  async function apply(moments: readonly Moment[], failing = false): Promise<PromoteReply<'promote.apply'>> {
+    const opened = [scene.root, scene.draft, scene.own, scene.owner, scene.configuration].map((folder) =>
+      fs.openSync(folder, 'r'),
+    );
+    const [root = -1, draft = -1, own = -1, owner = -1, configuration = -1] = opened;
+    const none = (): void => undefined;
+    const given = { root, draft, own, owner, configuration, forbidden: [] };
+    const handlers = new PromoteHandlers(given, 'this boot', none, none);
+    const counts = new Map<string, number>();
+    try {
+      handlers.recover({ promotions: [] });
+      const approval = scene.approve();
+      interpose((name, args, make) => {
+        if (name === 'fsync') return 0;
+        if (name !== 'renameat2') return make();
+        if (failing && nameAt(args, 3) === 'journal.committed') throw new NativeError(name, EIO);
+        for (const moved of [nameAt(args, 1), nameAt(args, 3)]) {
+          const nth = (counts.get(moved) ?? 0) + 1;
+          counts.set(moved, nth);
+          for (const moment of moments) if (moment.name === moved && moment.nth === nth) moment.act();
+        }
+        return make();
+      });
+      return await handlers.apply({ approval });
+    } finally {
+      interpose(undefined);
+      await handlers.end();
+      for (const descriptor of opened) fs.closeSync(descriptor);
+    }
+  }
+
+  /** The tree of before, but for these names. */
+  function assertOldBut(...names: readonly string[]): void {
+    const but = (listing: Listing): unknown =>
+      new Map([...timeless(listing)].filter(([name]) => !names.includes(name) && !name.startsWith('.nessie-stage-')));
+    assert.deepEqual(but(scene.listing()), but(before));
+  }
+
+  const code = (reply: PromoteReply<'promote.apply'>): string => ('code' in reply ? reply.code : reply.outcome);
+  /** Name in the stage folder of the new content of `changed`, by the order of the steps. */
+  const STAGED = '10';
+
+  describe('of what was staged (N-153)', () => {
+    it('other content in the staged file is not placed', async () => {
+      const act = (): void => fs.writeFileSync(path.join(stage(), STAGED), 'bad');
+      assert.equal(code(await apply([{ name: 'three', nth: 1, act }])), 'PROMOTION_REVIEW_STALE');
+      assertOldBut();
+    });
+
+    it('another file with the same content is not placed', async () => {
+      const act = (): void => {
+        fs.writeFileSync(path.join(scene.folder, 'twin'), 'new', { mode: 0o640 });
+        fs.renameSync(path.join(scene.folder, 'twin'), path.join(stage(), STAGED));
+      };
+      assert.equal(code(await apply([{ name: 'three', nth: 1, act }])), 'PROMOTION_REVIEW_STALE');
+      assertOldBut();
+    });
+  });
+
+  describe('forward', () => {
+    for (const [name, sentence] of [
+      ['changed', 'a file that is saved anew before it is changed'],
+      ['gone', 'a file that is saved anew before it is removed'],
+    ] as const) {
+      it(`${sentence} stays as it was saved`, async () => {
+        const reply = await apply([{ name, nth: 1, act: () => save(name, 'saved') }]);
+        assert.equal(code(reply), 'PROMOTION_CONFLICT');
+        assert.equal(read(name), 'saved');
+        assertOldBut(name);
+      });
+    }
+
+    for (const name of ['changed', 'gone']) {
+      it(`what is saved again while a first save of \`${name}\` is put back is left alone`, async () => {
+        await apply([
+          { name, nth: 1, act: () => save(name, 'first') },
+          { name, nth: 2, act: () => save(name, 'second') },
+        ]);
+        const kept = contentsOf(scene.folder);
+        assert.ok(kept.includes('first') && kept.includes('second'), 'one of two saved files is lost');
+      });
+    }
+
+    it('a folder that gets a file before it is removed stays, with the file', async () => {
+      const reply = await apply([{ name: 'old', nth: 1, act: () => fs.writeFileSync(at('old/more'), 'more') }]);
+      assert.equal(code(reply), 'PROMOTION_CONFLICT');
+      assert.equal(read('old/more'), 'more');
+      assertOldBut('old/more');
+    });
+
+    it('another folder in the place of one that is to go stays', async () => {
+      const inode = { theirs: 0 };
+      const act = (): void => {
+        fs.rmdirSync(at('old'));
+        fs.mkdirSync(path.join(scene.folder, 'filler'));
+        fs.mkdirSync(at('old'));
+        inode.theirs = fs.statSync(at('old')).ino;
+      };
+      const reply = await apply([{ name: 'old', nth: 1, act }]);
+      assert.equal(code(reply), 'PROMOTION_CONFLICT');
+      assert.equal(fs.statSync(at('old')).ino, inode.theirs);
+    });
+
+    it('a new name that somebody takes first stays theirs', async () => {
+      const reply = await apply([{ name: 'three', nth: 1, act: () => save('keep/three', 'theirs') }]);
+      assert.equal(code(reply), 'PROMOTION_CONFLICT');
+      assert.equal(read('keep/three'), 'theirs');
+      assertOldBut('keep/three');
+    });
+  });
+
+  describe('on the way back', () => {
+    it('a changed file that is saved anew stays as it was saved, and its old content is kept', async () => {
+      await apply([{ name: 'changed', nth: 2, act: () => save('changed', 'saved') }], true);
+      assert.equal(read('changed'), 'saved');
+      assertOldBut('changed');
+      assert.ok(contentsOf(scene.own).includes('old'));
+    });
+
+    it('a new file that is saved anew stays as it was saved', async () => {
+      await apply([{ name: 'three', nth: 2, act: () => save('keep/three', 'saved') }], true);
+      assert.equal(read('keep/three'), 'saved');
+      assertOldBut('keep/three');
+    });
+
+    it('a name that was free again and that somebody takes stays theirs, and the old content is kept', async () => {
+      await apply([{ name: 'gone', nth: 2, act: () => save('gone', 'theirs') }], true);
+      assert.equal(read('gone'), 'theirs');
+      assertOldBut('gone');
+      assert.ok(contentsOf(scene.own).includes('bye'));
+    });
+
+    it('a new folder that gets a file before it is taken back stays, with the file', async () => {
+      await apply([{ name: 'made', nth: 2, act: () => fs.writeFileSync(at('made/more'), 'more') }], true);
+      assert.equal(read('made/more'), 'more');
+      assertOldBut('made', 'made/more');
+    });
+  });
+});
+
+/** Contents of all files below a folder. */
+function contentsOf(folder: string): string[] {
+  return fs
+    .readdirSync(folder, { recursive: true, withFileTypes: true, encoding: 'latin1' })
+    .filter((entry) => entry.isFile())
+    .map((entry) => fs.readFileSync(Buffer.from(path.join(entry.parentPath, entry.name), 'latin1'), 'utf8'));
+}
