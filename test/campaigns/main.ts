@@ -6,7 +6,9 @@
  *
  * npm run campaign -- crash [--minutes M] [--resume] [--jobs N] [--state FILE]
  *
- * The crash matrix has a given list of cases and no seed; it runs until all are played.
+ * npm run campaign -- mutants [--only NUMBER|TEXT] [--minutes M] [--resume]
+ *
+ * The crash matrix and the mutants are given lists of cases without a seed; they run until all are played.
  */
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
@@ -22,6 +24,7 @@ import { fuzz } from './fuzz.ts';
 import { kills } from './kills.ts';
 import { large } from './large.ts';
 import { promoters } from './promoters.ts';
+import { runMutants } from './mutants.ts';
 import { racer } from './racer.ts';
 import { revocation } from './revocation.ts';
 
@@ -33,6 +36,7 @@ function usage(why: string): never {
   const names = campaigns.map(({ name }) => name).join('|');
   console.error(`${why}\nnpm run campaign -- ${names} --minutes M --seed S [--rounds N] [--resume]`);
   console.error('npm run campaign -- crash [--minutes M] [--resume] [--jobs N] [--state FILE]');
+  console.error('npm run campaign -- mutants [--only NUMBER|TEXT] [--minutes M] [--resume]');
   process.exit(64);
 }
 
@@ -50,6 +54,7 @@ const { values, positionals } = parseArgs({
     resume: { type: 'boolean', default: false },
     jobs: { type: 'string' },
     state: { type: 'string' },
+    only: { type: 'string' },
   },
 });
 
@@ -74,6 +79,18 @@ if (positionals[0] === 'crash') {
   for (const { message } of standing.failures) console.log(`FAILED ${message}`);
   console.log(figures.split('\n', 1)[0]);
   finish({ name: 'crash', figures: () => figures }, standing);
+}
+
+if (positionals[0] === 'mutants') {
+  const { standing, figures } = await runMutants({
+    only: values.only,
+    minutes: positive(values.minutes, Number.POSITIVE_INFINITY, 'minutes'),
+    resume: values.resume || values.only !== undefined,
+    file: path.join(STATE, 'mutants.json'),
+  });
+  for (const { round, message } of standing.failures) console.log(`SURVIVED ${round}  ${message}`);
+  if (figures === undefined) process.exit(standing.failures.length > 0 ? 1 : 0);
+  finish({ name: 'mutants', figures: () => figures }, standing);
 }
 
 const campaign = campaigns.find(({ name }) => name === positionals[0]);
