@@ -85,13 +85,14 @@ export class Copy {
 }
 
 const PREFERRED: Readonly<Record<string, readonly string[]>> = {
+  apply: ['meanwhile', 'bulk'],
   approval: ['refusals', 'confirmation'],
   approve: ['refusals', 'confirmation'],
   dispose: ['meanwhile', 'errors', 'others', 'journal'],
   handlers: ['errors', 'refusals'],
   lease: ['meanwhile', 'others', 'errors'],
   'go-back': ['meanwhile', 'errors', 'disk', 'others'],
-  'go-forward': ['errors', 'disk', 'others'],
+  'go-forward': ['bulk', 'errors', 'disk', 'others'],
   journal: ['journal-fuzz', 'errors', 'disk'],
   'own-folder': ['journal-fuzz', 'journal', 'unfinished'],
   place: ['meanwhile', 'races', 'others', 'kinds', 'refusals', 'errors'],

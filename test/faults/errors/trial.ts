@@ -21,8 +21,18 @@ export type Recovered = Omit<PromoteReply<'promote.recover'>, 'slot'>;
 /** Memory is as good as a disk where no power is lost, and many trials take less time there. */
 const PARENT = fs.existsSync('/dev/shm') ? '/dev/shm' : os.tmpdir();
 
-/** Number of descriptors that this process has open. */
-const openCount = (): number => fs.readdirSync('/proc/self/fd').length;
+/** Number of descriptors that this process has open below a folder; the runner opens and closes others at any time. */
+function openBelow(folder: string): number {
+  const targets = fs.readdirSync('/proc/self/fd').map((descriptor) => {
+    try {
+      return fs.readlinkSync(`/proc/self/fd/${descriptor}`, 'latin1');
+    } catch {
+      // the one that the folder was listed by
+      return '';
+    }
+  });
+  return targets.filter((target) => target.startsWith(folder)).length;
+}
 
 /** A scene with its tree before, and promote on it. */
 export class Trial {
@@ -69,7 +79,7 @@ export class Trial {
 
   async #with<Result>(work: (handlers: PromoteHandlers) => Promise<Result>): Promise<Result> {
     const { root, draft, own, owner, configuration } = this.scene;
-    const open = openCount();
+    const open = openBelow(this.scene.folder);
     const descriptors = {
       root: fs.openSync(root, 'r'),
       draft: fs.openSync(draft, 'r'),
@@ -84,7 +94,7 @@ export class Trial {
     } finally {
       await handlers.end();
       for (const descriptor of Object.values(descriptors)) fs.closeSync(descriptor);
-      this.leaked += openCount() - open;
+      this.leaked += openBelow(this.scene.folder) - open;
     }
   }
 }

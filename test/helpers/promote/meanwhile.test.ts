@@ -10,10 +10,11 @@ import type { Listing, PromotionScene } from '../../fakes/promotion-scene.ts';
 import { timeless } from '../../fakes/promotion-scene.ts';
 import { twelveEntries } from '../../fakes/twelve-entries.ts';
 
-/** A rename that others come before: of which name of the person, and its how manyth. */
+/** A rename that others come before or after: of which name of the person, and its how manyth. */
 interface Moment {
   readonly name: string;
   readonly nth: number;
+  readonly side?: 'after';
   readonly act: () => void;
 }
 
@@ -65,12 +66,15 @@ describe('others come between the last look and the rename', () => {
         if (name === 'fsync') return 0;
         if (name !== 'renameat2') return make();
         if (failing && nameAt(args, 3) === 'journal.committed') throw new NativeError(name, EIO);
-        for (const moved of [nameAt(args, 1), nameAt(args, 3)]) {
+        const due = [nameAt(args, 1), nameAt(args, 3)].flatMap((moved) => {
           const nth = (counts.get(moved) ?? 0) + 1;
           counts.set(moved, nth);
-          for (const moment of moments) if (moment.name === moved && moment.nth === nth) moment.act();
-        }
-        return make();
+          return moments.filter((moment) => moment.name === moved && moment.nth === nth);
+        });
+        for (const { side, act } of due) if (side !== 'after') act();
+        const result = make();
+        for (const { side, act } of due) if (side === 'after') act();
+        return result;
       });
       return await handlers.apply({ approval });
     } finally {
@@ -90,6 +94,8 @@ describe('others come between the last look and the rename', () => {
   const code = (reply: PromoteReply<'promote.apply'>): string => ('code' in reply ? reply.code : reply.outcome);
   /** Name in the stage folder of the new content of `changed`, by the order of the steps. */
   const STAGED = '10';
+  /** And of `three`. */
+  const STAGED_NEW = '8';
 
   describe('of what was staged (N-153)', () => {
     it('other content in the staged file is not placed', async () => {
@@ -131,6 +137,60 @@ describe('others come between the last look and the rename', () => {
         assert.ok(kept.includes('first') && kept.includes('second'), 'one of two saved files is lost');
       });
     }
+
+    it('what is saved after a first save was met is left alone', async () => {
+      await apply([
+        { name: 'changed', nth: 1, act: () => save('changed', 'first') },
+        { name: 'changed', nth: 1, side: 'after', act: () => save('changed', 'second') },
+      ]);
+      assert.equal(read('changed'), 'second');
+      assert.ok(contentsOf(scene.folder).includes('first'));
+    });
+
+    it('a new file that is saved anew as soon as it is placed stays as it was saved', async () => {
+      const act = (): void => save('keep/three', 'saved');
+      await apply([{ name: 'three', nth: 1, side: 'after', act }]);
+      assert.equal(read('keep/three'), 'saved');
+      assertOldBut('keep/three');
+    });
+
+    it('what was put into the stage folder in the last moment is no success', async () => {
+      const act = (): void => {
+        fs.writeFileSync(path.join(scene.folder, 'twin'), 'bad');
+        fs.renameSync(path.join(scene.folder, 'twin'), path.join(stage(), STAGED_NEW));
+      };
+      const reply = await apply([{ name: 'three', nth: 1, act }]);
+      assert.equal(code(reply), 'PROMOTION_UNSAFE_PATH');
+    });
+
+    it('an empty folder that somebody makes where one is put back stays theirs', async () => {
+      await apply([
+        { name: 'old', nth: 1, act: () => fs.writeFileSync(at('old/more'), 'more') },
+        { name: 'old', nth: 1, side: 'after', act: () => fs.mkdirSync(at('old'), 0o711) },
+      ]);
+      assert.equal(fs.statSync(at('old')).mode & 0o777, 0o711);
+      assert.ok(contentsOf(scene.folder).includes('more'));
+    });
+
+    for (const name of ['one', 'two', 'three']) {
+      it(`a folder that is moved out of the root before \`${name}\` is placed in it gets nothing and loses nothing`, async () => {
+        const outside = path.join(scene.folder, 'outside');
+        const reply = await apply([{ name, nth: 1, act: () => fs.renameSync(at('keep'), outside) }]);
+        assert.notEqual(code(reply), 'promoted');
+        // What was placed before the folder went is out of reach; this name is not.
+        const found = fs.existsSync(path.join(outside, name)) ? fs.readFileSync(path.join(outside, name), 'utf8') : '';
+        assert.equal(found, { one: '1', two: '2' }[name] ?? '');
+      });
+    }
+
+    it('a folder that is moved out of the root before a folder in it is removed keeps it', async () => {
+      scene.folderAt('keep/inner');
+      scene.draftOf({ 'keep/inner': 'removed' });
+      const outside = path.join(scene.folder, 'outside');
+      const reply = await apply([{ name: 'inner', nth: 1, act: () => fs.renameSync(at('keep'), outside) }]);
+      assert.notEqual(code(reply), 'promoted');
+      assert.ok(fs.existsSync(path.join(outside, 'inner')));
+    });
 
     it('a folder that gets a file before it is removed stays, with the file', async () => {
       const reply = await apply([{ name: 'old', nth: 1, act: () => fs.writeFileSync(at('old/more'), 'more') }]);
@@ -180,6 +240,32 @@ describe('others come between the last look and the rename', () => {
       assertOldBut('gone');
       assert.ok(contentsOf(scene.own).includes('bye'));
     });
+
+    for (const [name, file] of [
+      ['changed', 'changed'],
+      ['three', 'keep/three'],
+    ] as const) {
+      it(`what is saved after a first save of \`${file}\` was met is left alone, and the first is kept`, async () => {
+        await apply(
+          [
+            { name, nth: 2, act: () => save(file, 'first') },
+            { name, nth: 2, side: 'after', act: () => save(file, 'second') },
+          ],
+          true,
+        );
+        assert.equal(read(file), 'second');
+        assert.ok(contentsOf(scene.folder).includes('first'));
+      });
+    }
+
+    for (const name of ['one', 'two', 'three']) {
+      it(`a folder that is moved out of the root before \`${name}\` is taken back in it gets nothing`, async () => {
+        const outside = path.join(scene.folder, 'outside');
+        await apply([{ name, nth: 2, act: () => fs.renameSync(at('keep'), outside) }], true);
+        const found = fs.existsSync(path.join(outside, name)) ? fs.readFileSync(path.join(outside, name), 'utf8') : '';
+        assert.equal(found, { one: 'one', two: '' }[name] ?? '');
+      });
+    }
 
     it('a new folder that gets a file before it is taken back stays, with the file', async () => {
       await apply([{ name: 'made', nth: 2, act: () => fs.writeFileSync(at('made/more'), 'more') }], true);
