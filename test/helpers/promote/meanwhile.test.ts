@@ -138,6 +138,25 @@ describe('others come between the last look and the rename', () => {
       });
     }
 
+    for (const [sentence, act] of [
+      ['a file that gets a second name', () => fs.linkSync(at('changed'), path.join(scene.folder, 'second'))],
+      ['a file that gets another mode', () => fs.chmodSync(at('changed'), 0o600)],
+    ] as const) {
+      it(`${sentence} after the first look is not replaced`, async () => {
+        const inode = fs.statSync(at('changed')).ino;
+        const reply = await apply([{ name: 'three', nth: 1, act }]);
+        assert.equal(code(reply), 'PROMOTION_CONFLICT');
+        assert.equal(fs.statSync(at('changed')).ino, inode);
+        assertOldBut('changed');
+      });
+    }
+
+    it('a folder that gets another mode after the first look is not removed', async () => {
+      const reply = await apply([{ name: 'inside', nth: 1, act: () => fs.chmodSync(at('old'), 0o711) }]);
+      assert.equal(code(reply), 'PROMOTION_CONFLICT');
+      assertOldBut('old');
+    });
+
     it('what is saved after a first save was met is left alone', async () => {
       await apply([
         { name: 'changed', nth: 1, act: () => save('changed', 'first') },
@@ -224,6 +243,14 @@ describe('others come between the last look and the rename', () => {
     it('a changed file that is saved anew stays as it was saved, and its old content is kept', async () => {
       await apply([{ name: 'changed', nth: 2, act: () => save('changed', 'saved') }], true);
       assert.equal(read('changed'), 'saved');
+      assertOldBut('changed');
+      assert.ok(contentsOf(scene.own).includes('old'));
+    });
+
+    it('a changed file that gets another mode stays, and its old content is kept', async () => {
+      await apply([{ name: 'mode', nth: 1, side: 'after', act: () => fs.chmodSync(at('changed'), 0o600) }], true);
+      assert.equal(read('changed'), 'new');
+      assert.equal(fs.statSync(at('changed')).mode & 0o777, 0o600);
       assertOldBut('changed');
       assert.ok(contentsOf(scene.own).includes('old'));
     });
