@@ -98,7 +98,8 @@ const PREFERRED: Readonly<Record<string, readonly string[]>> = {
   place: ['meanwhile', 'races', 'others', 'kinds', 'refusals', 'errors'],
   preflight: ['refusals', 'kinds'],
   recover: ['journal-fuzz', 'races'],
-  'resting-place': ['unfinished', 'journal-fuzz', 'journal'],
+  history: ['resting-place'],
+  'resting-place': ['resting-place', 'unfinished', 'journal-fuzz', 'journal'],
   stage: ['errors', 'apply', 'refusals'],
   'stage-end': ['errors', 'journal-fuzz'],
   strays: ['disk', 'errors'],
@@ -107,8 +108,8 @@ const PREFERRED: Readonly<Record<string, readonly string[]>> = {
 };
 /** What every mutant of a kind must pass beside those. */
 const BESIDE: Readonly<Record<Mutant['kind'], readonly string[]>> = {
-  sync: ['disk', 'errors'],
-  order: ['meanwhile', 'errors', 'disk', 'apply'],
+  sync: ['meanwhile', 'disk', 'errors'],
+  order: ['meanwhile', 'disk', 'errors', 'apply'],
   check: ['errors', 'apply'],
   flag: ['errors', 'others', 'races'],
 };
@@ -116,6 +117,6 @@ const BESIDE: Readonly<Record<Mutant['kind'], readonly string[]>> = {
 /** Test files for a mutant: those that look at its file, the likeliest killers first, then those for its kind. */
 export function testsFor({ kind, file }: Mutant): readonly string[] {
   const preferred = PREFERRED[path.basename(file, '.ts')] ?? [];
-  const names = kind === 'sync' ? [...BESIDE.sync, ...preferred] : [...preferred, ...BESIDE[kind]];
+  const names = [...preferred, ...BESIDE[kind]];
   return [...new Set(names)].map((test) => `test/helpers/promote/${test}.test.ts`);
 }

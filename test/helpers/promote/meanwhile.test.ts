@@ -27,8 +27,11 @@ const nameAt = (args: readonly Argument[], at: number): string => {
 describe('others come between the last look and the rename', () => {
   let scene: PromotionScene;
   let before: Listing;
+  /** Syncs with the path and removals with the name, in order. */
+  let done: string[];
 
   beforeEach(() => {
+    done = [];
     scene = twelveEntries({ asCaller: true });
     before = scene.listing();
   });
@@ -63,7 +66,13 @@ describe('others come between the last look and the rename', () => {
       handlers.recover({ promotions: [] });
       const approval = scene.approve();
       interpose((name, args, make) => {
-        if (name === 'fsync') return 0;
+        if (name === 'fsync') {
+          done.push(
+            `fsync ${path.relative(scene.folder, fs.readlinkSync(`/proc/self/fd/${Number(args[0])}`, 'latin1'))}`,
+          );
+          return 0;
+        }
+        if (name === 'unlinkat') done.push(`unlinkat ${nameAt(args, 1)}`);
         if (name !== 'renameat2') return make();
         if (failing && nameAt(args, 3) === 'journal.committed') throw new NativeError(name, EIO);
         const due = [nameAt(args, 1), nameAt(args, 3)].flatMap((moved) => {
@@ -245,6 +254,10 @@ describe('others come between the last look and the rename', () => {
       assert.equal(read('changed'), 'saved');
       assertOldBut('changed');
       assert.ok(contentsOf(scene.own).includes('old'));
+      // The copy and its name are on the disk before the file goes that it was made of.
+      const copied = done.findIndex((call) => call.startsWith('fsync own/kept/') && call.endsWith(`/${STAGED}`));
+      const named = done.findIndex((call, index) => index > copied && /^fsync own\/kept\/[^/]+$/.test(call));
+      assert.ok(copied > 0 && named > copied && done.indexOf(`unlinkat ${STAGED}`) > named, done.join('; '));
     });
 
     it('a changed file that gets another mode stays, and its old content is kept', async () => {
