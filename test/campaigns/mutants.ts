@@ -88,5 +88,10 @@ function standingOf(mutants: readonly Mutant[], kept: Kept): Standing {
 function figuresOf(mutants: readonly Mutant[], kept: Kept): string {
   const { counts } = standingOf(mutants, kept);
   const equivalent = mutants.flatMap(({ id }) => (EQUIVALENT[id] === undefined ? [] : [`- ${id} - ${EQUIVALENT[id]}`]));
-  return [...countTable(Object.entries(counts).toSorted()), 'Equivalent:', '', ...equivalent].join('\n');
+  return [
+    ...countTable(Object.entries(counts).toSorted(([one], [other]) => one.localeCompare(other))),
+    'Equivalent:',
+    '',
+    ...equivalent,
+  ].join('\n');
 }

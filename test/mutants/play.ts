@@ -114,9 +114,13 @@ const BESIDE: Readonly<Record<Mutant['kind'], readonly string[]>> = {
   flag: ['errors', 'others', 'races'],
 };
 
-/** Test files for a mutant: those that look at its file, the likeliest killers first, then those for its kind. */
+/** Tests of a second or two, which come first wherever they are wanted. */
+const FAST: readonly string[] = ['meanwhile', 'resting-place', 'bulk', 'unfinished', 'kinds'];
+
+/** Test files for a mutant: those that look at its file and those for its kind, the likeliest killers first. */
 export function testsFor({ kind, file }: Mutant): readonly string[] {
   const preferred = PREFERRED[path.basename(file, '.ts')] ?? [];
-  const names = [...preferred, ...BESIDE[kind]];
-  return [...new Set(names)].map((test) => `test/helpers/promote/${test}.test.ts`);
+  const names = kind === 'check' || kind === 'flag' ? [...preferred, ...BESIDE[kind]] : [...BESIDE[kind], ...preferred];
+  const inOrder = [...FAST.filter((test) => names.includes(test)), ...names];
+  return [...new Set(inOrder)].map((test) => `test/helpers/promote/${test}.test.ts`);
 }

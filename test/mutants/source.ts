@@ -72,7 +72,8 @@ function statementsOf(lines: readonly string[], starts: readonly number[], from:
   }
   return begins.map((first, index) => {
     const last = (begins[index + 1] ?? to) - 1;
-    const [start = 0, end = 0] = [starts[first], (starts[last] ?? 0) + (lines[last]?.length ?? 0)];
+    const start = starts[first] ?? 0;
+    const end = (starts[last] ?? 0) + (lines[last]?.length ?? 0);
     return { start, end, text: lines.slice(first, last + 1).join('\n') };
   });
 }

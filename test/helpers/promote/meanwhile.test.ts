@@ -106,7 +106,7 @@ describe('others come between the last look and the rename', () => {
   /** And of `three`. */
   const STAGED_NEW = '8';
 
-  describe('of what was staged (N-153)', () => {
+  describe('of what was staged', () => {
     it('other content in the staged file is not placed', async () => {
       const act = (): void => fs.writeFileSync(path.join(stage(), STAGED), 'bad');
       assert.equal(code(await apply([{ name: 'three', nth: 1, act }])), 'PROMOTION_REVIEW_STALE');
