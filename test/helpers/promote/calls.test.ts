@@ -169,6 +169,20 @@ describe('a call that does less than it was asked, or nothing', function () {
       await assertOldOrNew(fresh, reply, 'EAGAIN for ever');
     });
 
+    it('a disk that does not even say what it is keeps nobody from the way back, and the first cause is told', async () => {
+      const before = scene.listing();
+      let writes = 0;
+      const reply = await applyHere(scene, (name, _args, make) => {
+        if (name === 'pwrite64') writes += 1;
+        const isRefused = (name === 'pwrite64' && writes === 6) || (name === 'fstatfs' && writes >= 6);
+        if (isRefused) throw new NativeError(name, constants.errno.EIO);
+        return make();
+      });
+      assert.equal(reply.outcome, 'rolled-back');
+      assert.equal(reply.outcome === 'rolled-back' && reply.detail, 'pwrite64 failed: EIO');
+      assert.deepEqual(scene.listing(), before);
+    });
+
     it('an original that cannot be read is named as the disk’s fault, and nothing is changed', async function () {
       if (!hasStrace()) skipBecause(this, 'strace');
       scene.remove();

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
+import { constants } from 'node:os';
 import path from 'node:path';
 
 import { JOURNAL_FORMAT, readRecords, RecordWriter } from '../../../helpers/promote/journal-records.ts';
@@ -8,7 +9,7 @@ import { encode } from '../../../helpers/protocol/codec.ts';
 import { FRAME_LIMIT_BYTES } from '../../../helpers/protocol/frame.ts';
 import type { Past } from '../../../helpers/protocol/history-facts.ts';
 import { promotionIdSchema } from '../../../helpers/protocol/ids.ts';
-import { interpose } from '../../../helpers/runtime/libc.ts';
+import { interpose, NativeError } from '../../../helpers/runtime/libc.ts';
 import { confirmedUndo, confirmUndo, promoted, promoteHere, undoHere } from '../../fakes/promote-here.ts';
 import { timeless } from '../../fakes/promotion-scene.ts';
 import type { Listing, PromotionScene } from '../../fakes/promotion-scene.ts';
@@ -263,6 +264,23 @@ describe('the undo of a promotion', function () {
       assert.deepEqual(await refusals(), { [other]: undefined, [id]: 'PROMOTION_JOURNAL_INVALID' });
       assert.deepEqual(await undoHere(scene, id), { outcome: 'refused', code: 'PROMOTION_JOURNAL_INVALID' });
       assert.deepEqual(await confirmedUndo(scene, other), DONE);
+    });
+
+    it('an error of the disk is told as one, not as damage of what is kept', async () => {
+      const id = promotionIdSchema.parse(await promoted(scene));
+      const refusing = await promoteHere(scene, async (handlers) => {
+        interpose((name, _args, make) => {
+          if (name === 'pread64') throw new NativeError(name, constants.errno.EIO);
+          return make();
+        });
+        try {
+          return await handlers.undoPlan({ promotion: id, from: 0 });
+        } finally {
+          interpose(undefined);
+        }
+      });
+      assert.deepEqual(refusing, { outcome: 'refused', code: 'PROMOTION_IO_FAILURE' });
+      assert.deepEqual(await confirmedUndo(scene, id), DONE);
     });
 
     it('a promotion of the version before undos can be undone', async () => {
