@@ -44,8 +44,9 @@ const REASONS: Partial<Record<UndoRefusal['code'], readonly [why: string, remedy
   UNDO_NOT_KEPT: ['its old files were not kept', 'take the files from a backup'],
 };
 
-function reasonOf({ code }: UndoRefusal): readonly [why: string, remedy: string] {
-  return REASONS[code] ?? [`refused as ${code}`, 'docs/codes.md says what that means'];
+function reasonOf({ code, detail }: UndoRefusal): readonly [why: string, remedy: string] {
+  const [why, remedy] = REASONS[code] ?? [`refused as ${code}`, 'docs/codes.md says what that means'];
+  return [detail === undefined ? why : `${why}: ${detail}`, remedy];
 }
 
 /** Lists the kept promotions, newest first, each with whether it can be undone now. */
@@ -191,7 +192,8 @@ function tell(asked: Asked, { changes }: Possible, ended: DaemonReply<'daemon.un
 }
 
 function refuse({ terminal, promotion, wish }: Asked, refusal: UndoRefusal): never {
-  if (wish.isJson) sayJson(terminal, { promotion, outcome: 'refused', code: refusal.code, path: refusal.path });
+  const { code, path, detail } = refusal;
+  if (wish.isJson) sayJson(terminal, { promotion, outcome: 'refused', code, path, detail });
   else sayPath(terminal, refusal);
   const [why, remedy] = reasonOf(refusal);
   throw new CliFailure('refused', `it cannot be undone (${why}); ${remedy}`);
