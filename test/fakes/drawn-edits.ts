@@ -1,4 +1,4 @@
-/* A person's edits at drawn native calls of an apply, and where each of them must be after it. */
+/* A person's edits at native calls of an apply, and where each of them must be after it. */
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -14,7 +14,8 @@ const TARGETS = ['folder/file', 'folder/gone', 'folder/added', 'folder/mode', 'f
 /** `save` renames a new file over the path, `append` opens, writes and closes, `hold` opens and writes when all is over. */
 const WAYS = ['save', 'append', 'hold'] as const;
 
-interface Planned {
+/** One edit of a file. */
+export interface Planned {
   readonly target: string;
   readonly way: (typeof WAYS)[number];
 }
@@ -120,8 +121,10 @@ class Person {
   }
 }
 
-/** Plays edits at native calls of an apply: each is at its path then, or in a copy that was kept and told. Returns how it ended. */
-export async function playEdits(plan: ReadonlyMap<number, readonly Planned[]>): Promise<string> {
+/** Plays edits at native calls of an apply: each is at its path then, or in a copy that was kept and told. Returns how it ended, and of how many edits only a copy is left. */
+export async function playEdits(
+  plan: ReadonlyMap<number, readonly Planned[]>,
+): Promise<{ readonly outcome: string; readonly copied: number }> {
   const scene = editedScene();
   try {
     const person = new Person(scene.root);
@@ -132,6 +135,7 @@ export async function playEdits(plan: ReadonlyMap<number, readonly Planned[]>): 
     const told = new Set([...kept, ...recovered.conflicts, ...again.conflicts]);
     const tree = filesBelow(scene.root);
     const copies = [...filesBelow(path.join(scene.own, 'kept')).values()];
+    let copied = 0;
     for (const [edit, target] of person.edits) {
       if (tree.get(target)?.includes(edit) === true) continue;
       const said = JSON.stringify([edit, target, reply, recovered, again, [...tree], copies, [...plan]]);
@@ -140,10 +144,11 @@ export async function playEdits(plan: ReadonlyMap<number, readonly Planned[]>): 
         `an edit is lost: ${said}`,
       );
       assert.ok(told.has(target), `nobody was told of a copy: ${said}`);
+      copied += 1;
     }
-    const ended = 'code' in reply ? `${reply.outcome} ${reply.code}` : reply.outcome;
-    assert.notEqual(ended, 'refused PROMOTION_RECOVERY_REQUIRED', JSON.stringify([...plan]));
-    return ended;
+    const outcome = 'code' in reply ? `${reply.outcome} ${reply.code}` : reply.outcome;
+    assert.notEqual(outcome, 'refused PROMOTION_RECOVERY_REQUIRED', JSON.stringify([...plan]));
+    return { outcome, copied };
   } finally {
     scene.remove();
   }

@@ -174,6 +174,22 @@ describe('something happens before each native call of an apply', function () {
     });
   });
 
+  it('a person saves over a file or appends to it once, before each call: a promotion that goes through has left the edit at its path', async () => {
+    const scene = editedScene();
+    const { calls } = await applyWatched(scene);
+    scene.remove();
+    for (const edit of [
+      { target: 'folder/file', way: 'save' },
+      { target: 'folder/file', way: 'append' },
+      { target: 'folder/gone', way: 'save' },
+    ] as const) {
+      for (let call = 1; call <= calls; call += 1) {
+        const { outcome, copied } = await playEdits(new Map([[call, [edit]]]));
+        assert.ok(outcome !== 'promoted' || copied === 0, `${JSON.stringify(edit)} before call ${call} is only a copy`);
+      }
+    }
+  });
+
   it(`a person edits at ${DRAWN} drawn moments, by saving over and through descriptors: every edit is at its path, or kept and told`, async () => {
     const seed = randomBytes(4).toString('hex');
     let count = 0;
