@@ -24,16 +24,16 @@ export type UnprovidedActions<Actions> = {
 };
 
 /**
- * Stub actions that throw their own name when executed; stepping a machine with `transition` never executes one.
+ * Actions that throw their own name when executed; stepping a machine with `transition` never executes one.
  * `names` lists every key of `Actions`, which maps each action to its parameters.
  */
 export function unprovidedActions<Actions>(names: Record<keyof Actions & string, true>): UnprovidedActions<Actions> {
-  const stubs = Object.keys(names).map((name) => {
-    const stub = (): never => {
+  const actions = Object.keys(names).map((name) => {
+    const throwing = (): never => {
       throw new Unprovided(name);
     };
-    return [name, stub];
+    return [name, throwing];
   });
   // The compiler forgets the keys of an object on the way through its entries; `names` is exhaustive by its type.
-  return Object.fromEntries(stubs) as UnprovidedActions<Actions>;
+  return Object.fromEntries(actions) as UnprovidedActions<Actions>;
 }

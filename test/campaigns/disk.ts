@@ -1,10 +1,10 @@
 /* Promotions too large to look at every crash of: crashes drawn from one, and from the recoveries after it. */
 import fs from 'node:fs';
-import { faultOf } from '../disk/explore.ts';
-import { drawnCrash } from '../disk/model.ts';
-import { allowedSides } from '../disk/recording.ts';
-import { Rehearsal } from '../disk/rehearsal.ts';
-import type { Draft } from '../disk/rehearsal.ts';
+import { faultOf } from '../faults/disk/explore.ts';
+import { drawnCrash } from '../faults/disk/model.ts';
+import { allowedSides } from '../faults/disk/recording.ts';
+import { Rehearsal } from '../faults/disk/rehearsal.ts';
+import type { Draft } from '../faults/disk/rehearsal.ts';
 import { PromotionScene } from '../fakes/promotion-scene.ts';
 import { twelveChanges, twelveEntries } from '../fakes/twelve-entries.ts';
 import type { Campaign, Draw } from './campaign.ts';

@@ -1,19 +1,19 @@
 /*
  * npm run campaign -- mutants [--only NUMBER|TEXT] [--minutes M] [--resume]
  *
- * Every mutant of the promotion protocol (test/mutants/list.ts), one after the other, with the test that killed it. What was played
+ * Every mutant of the promotion protocol (test/faults/mutants/list.ts), one after the other, with the test that killed it. What was played
  * stands in a file by the mutant's name and the file that it changes; --resume goes on from there and plays survivors again.
  */
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 
-import { EQUIVALENT } from '../mutants/equivalents.ts';
-import { allMutants } from '../mutants/list.ts';
-import type { Mutant } from '../mutants/mutant.ts';
-import { Copy, testsFor } from '../mutants/play.ts';
-import type { Verdict } from '../mutants/play.ts';
-import { readSource } from '../mutants/source.ts';
+import { EQUIVALENT } from '../faults/mutants/equivalents.ts';
+import { allMutants } from '../faults/mutants/list.ts';
+import type { Mutant } from '../faults/mutants/mutant.ts';
+import { Copy, testsFor } from '../faults/mutants/play.ts';
+import type { Verdict } from '../faults/mutants/play.ts';
+import { readSource } from '../faults/mutants/source.ts';
 import type { Standing } from './campaign.ts';
 import { countTable } from './figures.ts';
 

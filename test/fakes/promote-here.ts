@@ -9,6 +9,8 @@ import { PromoteHandlers } from '../../helpers/promote/handlers.ts';
 import type { Undone } from '../../helpers/protocol/history-facts.ts';
 import { promotionIdSchema } from '../../helpers/protocol/ids.ts';
 import type { PromoteReply } from '../../helpers/promote/protocol.ts';
+import { recover } from '../../helpers/promote/recover.ts';
+import type { Recovered } from '../../helpers/promote/recover.ts';
 import { interpose } from '../../helpers/runtime/libc.ts';
 import type { Interposer } from '../../helpers/runtime/libc.ts';
 import type { PromotionScene } from './promotion-scene.ts';
@@ -39,6 +41,17 @@ export async function promoteHere<Result>(
   } finally {
     await handlers.end();
     for (const descriptor of opened) fs.closeSync(descriptor);
+  }
+}
+
+/** Settles what an earlier promotion left in a scene; what was found and done. */
+export function recoverHere(scene: PromotionScene, log: (sentence: string) => void = none): Recovered {
+  const [own, root] = [fs.openSync(scene.own, 'r'), fs.openSync(scene.root, 'r')];
+  try {
+    return recover({ own, root }, { bootId: 'this boot', now: Date.now(), log });
+  } finally {
+    fs.closeSync(own);
+    fs.closeSync(root);
   }
 }
 

@@ -25,7 +25,7 @@ export function transitionsOf(machine: AnyStateMachine): Map<AnyTransitionDefini
   return named;
 }
 
-/** The machine with stub actions that do nothing, so that a live actor can run it to show its inner steps. */
+/** The machine with actions that do nothing, so that a live actor can run it to show its inner steps. */
 export function silenced(machine: AnyStateMachine): AnyStateMachine {
   const actions = Object.entries(machine.implementations.actions)
     .filter(([, action]) => typeof action === 'function' && !('resolve' in action))

@@ -7,27 +7,15 @@ import path from 'node:path';
 import { PromoteRefused } from '../../../helpers/promote/handlers.ts';
 import { CommitUncertain } from '../../../helpers/promote/journal.ts';
 import type { PromoteReply } from '../../../helpers/promote/protocol.ts';
-import { recover } from '../../../helpers/promote/recover.ts';
 import { NativeError, syscall } from '../../../helpers/runtime/libc.ts';
 import type { Argument, Interposer } from '../../../helpers/runtime/libc.ts';
 import { hasStrace } from '../../fakes/killer.ts';
 import { applyPlainly } from '../../fakes/plain-promote.ts';
-import { applyHere } from '../../fakes/promote-here.ts';
+import { applyHere, recoverHere } from '../../fakes/promote-here.ts';
 import { timeless } from '../../fakes/promotion-scene.ts';
 import type { PromotionScene } from '../../fakes/promotion-scene.ts';
 import { twelveEntries } from '../../fakes/twelve-entries.ts';
 import { skipBecause } from '../../skip.ts';
-
-/** Settles what an apply left; what it said. */
-function settle(scene: PromotionScene): string {
-  const [own, root] = [fs.openSync(scene.own, 'r'), fs.openSync(scene.root, 'r')];
-  try {
-    return recover({ own, root }, { bootId: 'this boot', now: Date.now(), log: () => undefined }).outcome;
-  } finally {
-    fs.closeSync(own);
-    fs.closeSync(root);
-  }
-}
 
 describe('a call that does less than it was asked, or nothing', function () {
   this.timeout(120_000);
@@ -73,7 +61,7 @@ describe('a call that does less than it was asked, or nothing', function () {
       assert.equal((await applyHere(scene, cutTo(bytes))).outcome, 'promoted');
       if (isByteByByte) assert.deepEqual(timeless(scene.listing()), promoted);
       else for (const name of ['changed', 'more']) assert.ok(fs.readFileSync(scene.at(name)).equals(large));
-      assert.equal(settle(scene), 'nothing-to-do', 'the journal of short writes is whole');
+      assert.equal(recoverHere(scene).outcome, 'nothing-to-do', 'the journal of short writes is whole');
     }
     for (let nth = 1, hit = true; hit; nth += 1) {
       scene.remove();
@@ -96,7 +84,7 @@ describe('a call that does less than it was asked, or nothing', function () {
     reply: PromoteReply<'promote.apply'> | undefined,
     what: string,
   ): Promise<void> {
-    const recovered = settle(scene);
+    const recovered = recoverHere(scene).outcome;
     assert.notEqual(recovered, 'needs-attention', what);
     const isNew = reply === undefined ? recovered === 'cleaned' : reply.outcome === 'promoted';
     if (isNew) assert.deepEqual(timeless(scene.listing()), promoted, what);
@@ -195,7 +183,7 @@ describe('a call that does less than it was asked, or nothing', function () {
         scene = twelveEntries({ asCaller: true });
         const before = scene.listing();
         const { applied } = await applyPlainly(scene, [`pread64:error=EIO:when=${nth}`], ['pread64']);
-        assert.notEqual(settle(scene), 'needs-attention');
+        assert.notEqual(recoverHere(scene).outcome, 'needs-attention');
         if (applied?.outcome !== 'promoted') assert.deepEqual(scene.listing(), before, `read ${nth}`);
         isOriginal = applied?.outcome === 'refused' && applied.code === 'PROMOTION_IO_FAILURE' && 'path' in applied;
         if (isOriginal && applied?.outcome === 'refused')
@@ -257,7 +245,7 @@ describe('a call that does less than it was asked, or nothing', function () {
     assert.deepEqual(fs.readdirSync(stage), []);
     assert.equal(spawnSync('umount', [stage]).status, 0);
     assert.notEqual(reply.outcome, 'promoted');
-    assert.equal(settle(scene), 'rolled-back');
+    assert.equal(recoverHere(scene).outcome, 'rolled-back');
     assert.deepEqual(scene.listing(), before);
   });
 });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 
+import { Draw } from '../../campaigns/campaign.ts';
 import { DEPTHS } from '../../fakes/every-kind.ts';
 import type { Depth } from '../../fakes/every-kind.ts';
 import { Bench } from '../../faults/crash/bench.ts';
@@ -11,17 +12,6 @@ import { killsOf } from '../../faults/crash/matrix.ts';
 const APPLY_KILLS = 20;
 const RECOVERY_KILLS = 8;
 
-/** A small generator of numbers below one, so that a seed gives the same sample everywhere (mulberry32). */
-function random(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 /** A kill and the name of the call that it hits. */
 interface Aimed {
   readonly kill: Case['apply'];
@@ -29,8 +19,8 @@ interface Aimed {
 }
 
 /** One kill of each kind of call first, then any others. */
-function sample(calls: readonly string[], count: number, next: () => number): Aimed[] {
-  const aimed = killsOf(calls).map((kill) => ({ kill, call: calls[kill.number - 1] ?? '', key: next() }));
+function sample(calls: readonly string[], count: number, draw: Draw): Aimed[] {
+  const aimed = killsOf(calls).map((kill) => ({ kill, call: calls[kill.number - 1] ?? '', key: draw.below(2 ** 32) }));
   const shuffled = aimed.toSorted((one, two) => one.key - two.key);
   const kinds = new Map(shuffled.map((one) => [one.call.split(' ')[0], one]));
   return [...new Set([...kinds.values(), ...shuffled])].slice(0, count);
@@ -66,24 +56,24 @@ describe('promote is killed', function () {
   }
 
   it('before or after calls of an apply of twelve entries: its recovery gives the tree that the journal stands for, exact in byte, mode and time', async () => {
-    const next = random(seed);
+    const draw = new Draw(String(seed));
     for (const depth of DEPTHS) {
-      for (const { kill, call } of sample(cleanOf(depth).calls, APPLY_KILLS / DEPTHS.length, next)) {
+      for (const { kill, call } of sample(cleanOf(depth).calls, APPLY_KILLS / DEPTHS.length, draw)) {
         await play({ depth, apply: kill, recovery: undefined }, call);
       }
     }
   });
 
   it('again in the recovery of what the first kill left: the next recovery gives the same tree', async () => {
-    const next = random(seed + 1);
+    const draw = new Draw(String(seed + 1));
     let kills = 0;
     while (kills < RECOVERY_KILLS) {
       const depth = DEPTHS[kills % DEPTHS.length] ?? 'top';
-      const [first] = sample(cleanOf(depth).calls, 1, next);
+      const [first] = sample(cleanOf(depth).calls, 1, draw);
       assert.ok(first);
       const { key, calls } = await numberRecovery(bench, depth, first.kill);
       const all = killsOf(calls);
-      const recovery = all[Math.floor(next() * all.length)];
+      const recovery = draw.from(all);
       // Where the first kill came before the journal or after its end there is nothing to recover.
       if (recovery === undefined) continue;
       kills += 1;

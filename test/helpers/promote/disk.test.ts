@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 
-import { Exploration, faultOf } from '../../disk/explore.ts';
-import { applied, openAfter } from '../../disk/model.ts';
-import type { Operation } from '../../disk/model.ts';
-import { allowedSides } from '../../disk/recording.ts';
-import type { Recording } from '../../disk/recording.ts';
-import { Rehearsal } from '../../disk/rehearsal.ts';
-import type { Draft } from '../../disk/rehearsal.ts';
+import { Exploration, faultOf } from '../../faults/disk/explore.ts';
+import { applied, openAfter } from '../../faults/disk/model.ts';
+import type { Operation } from '../../faults/disk/model.ts';
+import { allowedSides } from '../../faults/disk/recording.ts';
+import type { Recording } from '../../faults/disk/recording.ts';
+import { Rehearsal } from '../../faults/disk/rehearsal.ts';
+import type { Draft } from '../../faults/disk/rehearsal.ts';
 import { PromotionScene } from '../../fakes/promotion-scene.ts';
 
 /** Promotions of three entries, and how many crashes and disks that differ they have at least. */

@@ -4,11 +4,10 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
-import { recover } from '../../../helpers/promote/recover.ts';
 import type { Interposer } from '../../../helpers/runtime/libc.ts';
 import { FILE_SYSTEMS, fill, fillInodes, missingFor, mounted } from '../../fakes/file-systems.ts';
 import type { Mounted } from '../../fakes/file-systems.ts';
-import { applyHere, liesIn } from '../../fakes/promote-here.ts';
+import { applyHere, liesIn, recoverHere } from '../../fakes/promote-here.ts';
 import { timeless } from '../../fakes/promotion-scene.ts';
 import type { PromotionScene } from '../../fakes/promotion-scene.ts';
 import { installRows } from '../../fakes/real-row.ts';
@@ -28,16 +27,6 @@ function inMidStage(scene: PromotionScene, act: () => void): Interposer {
     }
     return make();
   };
-}
-
-function settled(scene: PromotionScene): string {
-  const [own, root] = [fs.openSync(scene.own, 'r'), fs.openSync(scene.root, 'r')];
-  try {
-    return recover({ own, root }, { bootId: 'this boot', now: Date.now(), log: () => undefined }).outcome;
-  } finally {
-    fs.closeSync(own);
-    fs.closeSync(root);
-  }
 }
 
 for (const kind of FILE_SYSTEMS) {
@@ -109,7 +98,7 @@ for (const kind of FILE_SYSTEMS) {
         assert.ok(reply.outcome === 'rolled-back' && reply.code === 'PROMOTION_IO_FAILURE', JSON.stringify(reply));
         assert.match(reply.detail ?? '', says);
         assert.deepEqual(scene.listing(), before);
-        assert.equal(settled(scene), 'nothing-to-do');
+        assert.equal(recoverHere(scene).outcome, 'nothing-to-do');
         for (const name of ['filler', 'fillers']) fs.rmSync(path.join(at, name), { recursive: true, force: true });
         assert.equal((await applyHere(scene)).outcome, 'promoted', 'with room again it is applied');
       });

@@ -4,11 +4,11 @@ import path from 'node:path';
 
 import { JOURNAL_FORMAT, readRecords, RecordWriter } from '../../../helpers/promote/journal-records.ts';
 import type { Begin } from '../../../helpers/promote/journal-records.ts';
-import { applied, pathsOf } from '../../disk/model.ts';
-import type { Disk, Inode } from '../../disk/model.ts';
-import type { Recording } from '../../disk/recording.ts';
-import { Rehearsal } from '../../disk/rehearsal.ts';
-import type { Placed } from '../../disk/rehearsal.ts';
+import { applied, pathsOf } from '../../faults/disk/model.ts';
+import type { Disk, Inode } from '../../faults/disk/model.ts';
+import type { Recording } from '../../faults/disk/recording.ts';
+import { Rehearsal } from '../../faults/disk/rehearsal.ts';
+import type { Placed } from '../../faults/disk/rehearsal.ts';
 import { fileTraps } from '../../fakes/file-traps.ts';
 import { PromotionScene } from '../../fakes/promotion-scene.ts';
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 
-import { EQUIVALENT } from '../../mutants/equivalents.ts';
-import { allMutants } from '../../mutants/list.ts';
-import { mutated } from '../../mutants/mutant.ts';
-import type { Mutant } from '../../mutants/mutant.ts';
-import { Copy } from '../../mutants/play.ts';
-import { readSource } from '../../mutants/source.ts';
+import { EQUIVALENT } from '../../faults/mutants/equivalents.ts';
+import { allMutants } from '../../faults/mutants/list.ts';
+import { mutated } from '../../faults/mutants/mutant.ts';
+import type { Mutant } from '../../faults/mutants/mutant.ts';
+import { Copy } from '../../faults/mutants/play.ts';
+import { readSource } from '../../faults/mutants/source.ts';
 
 /** A mutant of a file that one fast test looks at. */
 function planted(text: string, replacement: string): Mutant {

@@ -4,16 +4,13 @@ import type { ChildProcess } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 
-import { recover } from '../../../helpers/promote/recover.ts';
+import { recoverHere } from '../../fakes/promote-here.ts';
 import { attach, hasStrace } from '../../fakes/killer.ts';
 import { applyPlainly } from '../../fakes/plain-promote.ts';
 import { asking, PromotionScene, timeless } from '../../fakes/promotion-scene.ts';
 import { installRows } from '../../fakes/real-row.ts';
 import type { RealInstallation } from '../../fakes/real-row.ts';
 import { skipBecause } from '../../skip.ts';
-
-/** The owner's log is not what is looked at here. */
-const log = (): void => undefined;
 
 /** How long the swapper runs in the suite, in ms; the campaign lets it run on. */
 const RACE_MS = 3000;
@@ -159,10 +156,7 @@ describe('a folder is moved or swapped under a promotion', function () {
     fs.renameSync(scene.at('work'), moved);
     fs.symlinkSync(moved, scene.at('work'));
     const left = contentsOf(moved);
-    const descriptors = { own: fs.openSync(scene.own, 'r'), root: fs.openSync(scene.root, 'r') };
-    const recovered = recover(descriptors, { bootId: 'this boot', now: Date.now(), log });
-    for (const descriptor of Object.values(descriptors)) fs.closeSync(descriptor);
-    assert.equal(recovered.outcome, 'needs-attention');
+    assert.equal(recoverHere(scene).outcome, 'needs-attention');
     assert.deepEqual(contentsOf(moved), left);
   });
 });

@@ -3,6 +3,7 @@ import { randomInt } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 
+import { Draw } from '../../campaigns/campaign.ts';
 import { parseManifest, type Manifest } from '../../../helpers/files/manifest.ts';
 import type { OperationKey } from '../../../helpers/protocol/operations.ts';
 import { Bench, memoryFolder, newPromotion, sha256 } from './bench.ts';
@@ -10,17 +11,6 @@ import { Bench, memoryFolder, newPromotion, sha256 } from './bench.ts';
 const SEQUENCES = 30;
 const STEPS = 40;
 const NAMES = ['a', 'b', 'c'];
-
-/** A small generator with a seed that a failure prints (mulberry32). */
-function seeded(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % below;
-  };
-}
 
 /** Every path below a folder with its kind, executable bit and content. */
 function tree(top: string, below = ''): string[] {
@@ -108,7 +98,8 @@ describe('a draft beside an ordinary tree', function () {
   it('shows what the same operations do to ordinary files, over restarts, and its manifest turns the root into that', async () => {
     const seed = randomInt(2 ** 31);
     for (let sequence = 0; sequence < SEQUENCES; sequence += 1) {
-      const random = seeded(seed + sequence);
+      const draw = new Draw(String(seed + sequence));
+      const random = (below: number): number => draw.below(below);
       const bench = new Bench(memoryFolder());
       bench.put({ 'a/a/a': '1', 'a/b': '2', 'b/c': '3', c: '4' });
       const [shadow, applied] = ['shadow', 'applied'].map((name) => path.join(bench.folder, name));

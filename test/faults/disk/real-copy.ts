@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 
-import { fgetxattr, flistxattr, fsetxattr, futimens } from '../../helpers/runtime/native-files.ts';
+import { fgetxattr, flistxattr, fsetxattr, futimens } from '../../../helpers/runtime/native-files.ts';
 import { freshInode } from './recorder.ts';
 import type { Disk, FileNode, Inode } from './model.ts';
 

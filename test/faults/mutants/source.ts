@@ -6,7 +6,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 
 /** Root of the project. */
-export const TOP = path.resolve(import.meta.dirname, '..', '..');
+export const TOP = path.resolve(import.meta.dirname, '..', '..', '..');
 
 /** Reads a source file by its path from the root of the project. */
 export function readSource(file: string): string {

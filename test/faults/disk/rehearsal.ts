@@ -5,13 +5,13 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 
-import { PromoteHandlers } from '../../helpers/promote/handlers.ts';
-import { MarkDamaged, readMark } from '../../helpers/promote/mark.ts';
-import { recover } from '../../helpers/promote/recover.ts';
-import type { Recovered } from '../../helpers/promote/recover.ts';
-import { readUnverified } from '../../helpers/protocol/statements.ts';
-import { interpose } from '../../helpers/runtime/libc.ts';
-import type { PromotionScene, Wanted } from '../fakes/promotion-scene.ts';
+import { PromoteHandlers } from '../../../helpers/promote/handlers.ts';
+import { MarkDamaged, readMark } from '../../../helpers/promote/mark.ts';
+import { recover } from '../../../helpers/promote/recover.ts';
+import type { Recovered } from '../../../helpers/promote/recover.ts';
+import { readUnverified } from '../../../helpers/protocol/statements.ts';
+import { interpose } from '../../../helpers/runtime/libc.ts';
+import type { PromotionScene, Wanted } from '../../fakes/promotion-scene.ts';
 import { applied, pathsOf } from './model.ts';
 import type { Disk, Inode, Operation } from './model.ts';
 import { readCopy, writeCopy } from './real-copy.ts';

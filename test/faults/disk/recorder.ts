@@ -6,9 +6,9 @@
 import { constants, fstatSync, lstatSync } from 'node:fs';
 import type { BigIntStats } from 'node:fs';
 
-import { RENAME } from '../../helpers/runtime/native-files.ts';
-import type { Argument } from '../../helpers/runtime/libc.ts';
-import type { SyscallName } from '../../helpers/runtime/syscall-numbers.ts';
+import { RENAME } from '../../../helpers/runtime/native-files.ts';
+import type { Argument } from '../../../helpers/runtime/libc.ts';
+import type { SyscallName } from '../../../helpers/runtime/syscall-numbers.ts';
 import { attributed, grouped, moded, named, written } from './changes.ts';
 import type { Entry } from './changes.ts';
 import type { Change, Disk, Inode, Operation } from './model.ts';

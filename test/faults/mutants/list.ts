@@ -187,7 +187,9 @@ function namedChecks(maker: Maker, checks: readonly (readonly [string, string])[
     const start = maker.source.indexOf(text);
     const isOnce = start >= 0 && !maker.source.includes(text, start + 1);
     if (!isOnce)
-      throw new Error(`mutants: \`${text}\` does not stand once in its file; test/mutants/list.ts needs the new text`);
+      throw new Error(
+        `mutants: \`${text}\` does not stand once in its file; test/faults/mutants/list.ts needs the new text`,
+      );
     maker.replace('check', start, start + text.length, replacement, `\`${text}\` as \`${replacement}\``);
   }
 }
