@@ -7,7 +7,7 @@ import { withdrawConfirmations } from './confirmations.ts';
 import { CliFailure } from './failure.ts';
 import { askDaemon } from './owner-client.ts';
 import type { Places } from './places.ts';
-import { columns, say, sayJson, typed } from './terminal.ts';
+import { columns, counted, say, sayJson, typed } from './terminal.ts';
 import type { Terminal } from './terminal.ts';
 
 /** Reads a run id from the command line. Throws CliFailure: usage. */
@@ -25,8 +25,8 @@ export async function listDrafts(terminal: Terminal, places: Places, isJson: boo
   const newest = drafts.toSorted((one, other) => other.changedAt - one.changedAt);
   const rows = newest.map(({ run, changeCount, byteCount, changedAt, damaged }) => [
     run,
-    damaged ? 'damaged' : `${changeCount} changes`,
-    `${byteCount} bytes`,
+    damaged ? 'damaged' : counted(changeCount, 'change'),
+    counted(byteCount, 'byte'),
     new Date(changedAt).toISOString(),
   ]);
   for (const line of columns([['RUN', 'CHANGES', 'SIZE', 'LAST CHANGE'], ...rows])) say(terminal, line);

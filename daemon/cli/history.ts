@@ -15,12 +15,11 @@ import type { OwnerClient } from './owner-client.ts';
 import type { Places } from './places.ts';
 import { historyRule } from './policy.ts';
 import { readPolicy } from './set-up.ts';
-import { columns, say, sayJson, styled, typed, visible, withProgress } from './terminal.ts';
+import { columns, counted, say, sayJson, styled, typed, visible, withProgress } from './terminal.ts';
 import type { Terminal } from './terminal.ts';
 
 /** Whole files are read and written: nobody can say how long that takes. */
 const WORK_MS = 3_600_000;
-const MIB = 1_048_576;
 
 /** Why a promotion cannot be undone, and what may be done about it; the codes are in docs/codes.md. */
 const REASONS: Partial<Record<UndoRefusal['code'], readonly [why: string, remedy: string]>> = {
@@ -64,7 +63,7 @@ export async function listHistory(terminal: Terminal, places: Places, isJson: bo
 const TITLES = ['ID', 'WHEN', 'RUN', 'CHANGES', 'KEPT', 'UNDO'];
 
 function rowOf({ promotion, facts, fileCount, byteCount, refusal }: Past): string[] {
-  const kept = `${fileCount} files, ${(byteCount / MIB).toFixed(1)} MiB`;
+  const kept = `${counted(fileCount, 'file')}, ${counted(byteCount, 'byte')}`;
   const path = refusal?.path === undefined ? '' : `: ${visible(refusal.path)}`;
   const verdict = refusal === null ? 'can be undone' : `no, ${reasonOf(refusal)[0]}${path}`;
   if (facts === null) return [promotion, '?', '?', '?', kept, verdict];

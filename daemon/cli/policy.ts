@@ -14,7 +14,7 @@ import { confirmedBy, promotionRule } from './promotion-rule.ts';
 import { chooseRoot } from './root-choice.ts';
 import { isPaired, readPolicy, requireSetUp, rewritePin, writeConfiguration, writePolicy } from './set-up.ts';
 import { installationFolder, withDaemon } from './supervised.ts';
-import { columns, say, sayJson, styled } from './terminal.ts';
+import { counted, columns, say, sayJson, styled } from './terminal.ts';
 import type { Terminal } from './terminal.ts';
 
 /** Prints the policy: every key of the operation list with its verdict, and the other sections. */
@@ -43,7 +43,7 @@ export function showPolicy(terminal: Terminal, places: Places, isJson: boolean):
 /** How much of promotions is kept for an undo, as a sentence. */
 export function historyRule({ megabytes, days }: Pick<Policy['history'], 'megabytes' | 'days'>): string {
   if (megabytes === 0 || days === 0) return 'nothing but a note of the newest promotion is kept';
-  return `up to ${megabytes} MiB of the last ${days} ${days === 1 ? 'day' : 'days'} can be undone`;
+  return `up to ${megabytes} MiB of the last ${counted(days, 'day')} can be undone`;
 }
 
 /** Says whether the policy can be used. Throws CliFailure: difference with what is wrong. */

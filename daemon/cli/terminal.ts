@@ -64,6 +64,11 @@ export function grouped(fingerprint: string): string {
   return fingerprint.match(/.{1,4}/g)?.join(' ') ?? '';
 }
 
+/** A count and its noun, as in `1 file` and `2 files`. */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
 /** Rows of text in columns as wide as their longest cell. */
 export function columns(rows: readonly (readonly string[])[]): string[] {
   const widths: number[] = [];

@@ -61,7 +61,7 @@ describe('history and undo at the command line of a real executor', function () 
     assert.equal(listed.code, 0, listed.error);
     assert.match(
       listed.out,
-      new RegExp(`${id}  \\d{4}-\\d\\d-\\d\\d .*run_[0-9a-f]{32}  2 .*1 files, 0\\.0 MiB  can be undone`),
+      new RegExp(`${id}  \\d{4}-\\d\\d-\\d\\d .*run_[0-9a-f]{32}  2 .*1 file, 4 bytes  can be undone`),
     );
     assert.match(listed.out, /By "history" in policy\.json up to 1024 MiB of the last 30 days can be undone\./);
     const unasked = await cli.run(here('undo', id));
