@@ -19,15 +19,15 @@ import type {
 import type { WorkspaceClient } from '../actors/workspace.ts';
 import type { CommandId } from '../helpers/protocol/ids.ts';
 import { sha256 } from '../helpers/protocol/signed.ts';
-import { checkStart } from './gate.ts';
+import { isPermittedNow } from './gate.ts';
 import type { AdmittedCommand, GateFacts } from './gate.ts';
 import type { Ledger } from './ledger/ledger.ts';
-import type { CommandMemory } from './ledger/memory.ts';
-import type { CommandFacts, Ended } from './ledger/records.ts';
+import type { CommandFacts } from './ledger/records.ts';
 import { failed, runOperation } from './operate.ts';
 import type { Finished, Workers } from './operate.ts';
 import type { Receipts } from './receipts.ts';
 import type { Results } from './results.ts';
+import { checkStart, inputOf, isOpen, recalled } from './rules.ts';
 import type { Sessions } from './session.ts';
 
 /** After this long a running command's first receipts are sent ahead of its result, in ms. */
@@ -71,7 +71,7 @@ export class Executions {
       running: undefined,
       finished: undefined,
     });
-    return inputOf(admitted.facts, 'received', null, false);
+    return inputOf(admitted.facts, 'received');
   }
 
   /** Commands that the ledger holds open, with their phases, for a start after a crash. */
@@ -120,7 +120,9 @@ export class Executions {
   }
 
   #checkGate({ commandId }: CheckGate['input']): CheckGate['output'] {
-    const code = checkStart(this.#of(commandId).facts, this.#parts.gateFacts());
+    const { facts } = this.#of(commandId);
+    const known = this.#parts.gateFacts();
+    const code = checkStart(facts, { ...known, permitted: isPermittedNow(facts.operation, known) });
     if (code === undefined) return { permitted: true };
     return { permitted: false, outcome: code === 'COMMAND_EXPIRED' ? 'expired' : 'refused', code };
   }
@@ -228,54 +230,4 @@ function endedAs({ outcome, code, resultDigest }: Finished): MachineEnded {
 
 async function workspaceCancel(workspace: WorkspaceClient, call: CommandId): Promise<void> {
   await workspace.request('workspace.cancel', { call }, { withinMs: CANCEL_MS });
-}
-
-function isOpen(command: CommandMemory): boolean {
-  if (command.phase === 'acknowledged' || command.phase === 'reserved') return false;
-  // A refusal that was recorded and not countersigned is sent again; an unknown outcome is never sent.
-  return !(command.phase === 'ended' && command.ended?.outcome === 'unknown');
-}
-
-function recalled(command: CommandMemory): ExecutionInput {
-  switch (command.phase) {
-    case 'accepted':
-      return inputOf(command.facts, 'accepted-pending', null, false);
-    case 'started':
-      return inputOf(command.facts, 'executing', null, false);
-    case 'refused':
-    case 'ended':
-    case 'reserved':
-    case 'acknowledged': {
-      const replaced =
-        command.receipts.length > 1 &&
-        command.receipts.at(-1)?.type === 'machine.refused' &&
-        command.receipts.some(({ type }) => type === 'machine.result');
-      return inputOf(
-        command.facts,
-        'result-pending',
-        command.ended ?? { outcome: 'refused', code: null, resultDigest: null },
-        replaced,
-      );
-    }
-  }
-}
-
-function inputOf(
-  facts: CommandFacts,
-  phase: ExecutionInput['phase'],
-  ended: Ended | null,
-  replaced: boolean,
-): ExecutionInput {
-  return {
-    commandId: facts.command,
-    runId: facts.run,
-    operation: facts.operation,
-    envelopeDigest: Buffer.from(facts.envelopeDigest).toString('hex'),
-    epoch: facts.epoch,
-    maximumRuntimeMs: facts.maximumRuntimeMs,
-    phase,
-    ended: ended && { ...ended, resultDigest: ended.resultDigest && Buffer.from(ended.resultDigest).toString('hex') },
-    replaced,
-    cancelled: false,
-  };
 }

@@ -17,11 +17,9 @@ import type { ExecutorId, RunId } from '../helpers/protocol/ids.ts';
 import type { CommandFrame } from '../server/protocol.ts';
 import type { CommandFacts } from './ledger/records.ts';
 import type { LedgerMemory } from './ledger/memory.ts';
+import { checkBounds, checkReplay, isEqual } from './rules.ts';
 import { permits } from '../helpers/protocol/policy.ts';
 import type { Policy } from '../helpers/protocol/policy.ts';
-
-/** How far a fence may run ahead of the highest one seen: more is a mistake or an attack (S-206). */
-export const FENCE_JUMP_LIMIT = 1_048_576;
 
 /** A promotion that a person at this machine must confirm first: as `promote` would say it. */
 const UNCONFIRMED = 'PROMOTION_CONFIRMATION_REQUIRED' satisfies FailureCode;
@@ -90,17 +88,6 @@ export function checkCommand(frame: CommandFrame, known: GateFacts): GateVerdict
     return refuse('policy', UNCONFIRMED, facts);
   }
   return { permitted: true, command: { envelope, facts, operation, arguments: parsed.data, content: frame.content } };
-}
-
-/** Whether an accepted command may start now: asked again, because a withdrawal may have come in between (N-103). */
-export function checkStart(
-  facts: CommandFacts,
-  known: Pick<GateFacts, 'policy' | 'confirmed' | 'epoch' | 'now' | 'anchored'>,
-): EnvelopeRefusal | MachineRefusal | undefined {
-  if (!known.anchored) return 'CONTROL_SILENT';
-  if (facts.epoch !== known.epoch) return 'EPOCH_STALE';
-  if (facts.expiresAt <= known.now) return 'COMMAND_EXPIRED';
-  return isPermittedNow(facts.operation, known) ? undefined : 'LOCAL_POLICY_DENIED';
 }
 
 /** Arguments that the operation's schema passed; undefined for bytes that are none. */
@@ -173,38 +160,26 @@ function factsOf(
 }
 
 function checkBoundFields(envelope: CommandEnvelope, known: GateFacts): EnvelopeRefusal | undefined {
-  if (envelope.protocolVersion !== PROTOCOL_VERSION) return 'PROTOCOL_VERSION_UNSUPPORTED';
-  if (envelope.executor !== known.executor) return 'EXECUTOR_MISMATCH';
-  if (envelope.epoch !== known.epoch) return 'EPOCH_STALE';
-  if (!known.confirmed || envelope.capabilityRevision !== known.confirmed.revision) return 'DESCRIPTOR_STALE';
-  if (!equal(envelope.catalogueDigest, known.catalogueDigest)) return 'CATALOGUE_MISMATCH';
-  if (!equal(envelope.policyDigest, known.confirmed.policyDigest)) return 'POLICY_STALE';
-  if (envelope.mode !== 'foreground') return 'MODE_UNSUPPORTED';
-  if (envelope.maximumRuntimeMs > (known.policy ?? known.confirmed.policy).limits.runtimeMs) return 'RUNTIME_EXCEEDED';
-  if (envelope.notBefore > known.now) return 'COMMAND_NOT_YET_VALID';
-  if (envelope.expiresAt <= known.now) return 'COMMAND_EXPIRED';
-  return envelope.fence > known.memory.highFence + FENCE_JUMP_LIMIT ? 'FENCE_STALE' : undefined;
+  const { executor, epoch, confirmed, catalogueDigest, memory, now } = known;
+  const { highFence } = memory;
+  // Without a confirmed revision its own code comes before any limit.
+  const runtimeMs = (known.policy ?? confirmed?.policy)?.limits.runtimeMs ?? 0;
+  const protocolVersion = PROTOCOL_VERSION;
+  return checkBounds(envelope, {
+    protocolVersion,
+    executor,
+    epoch,
+    confirmed,
+    catalogueDigest,
+    runtimeMs,
+    highFence,
+    now,
+  });
 }
 
 function checkBytes(frame: CommandFrame, envelope: CommandEnvelope): EnvelopeRefusal | undefined {
-  if (!equal(sha256(frame.arguments), envelope.argumentsDigest)) return 'COMMAND_DIGEST_INVALID';
-  return equal(sha256(frame.content), envelope.contentDigest) ? undefined : 'CONTENT_DIGEST_INVALID';
-}
-
-function checkReplay(facts: CommandFacts, memory: LedgerMemory): EnvelopeRefusal | 'repeat' | undefined {
-  const earlier = memory.commands.get(facts.command);
-  if (earlier) return equal(earlier.facts.envelopeDigest, facts.envelopeDigest) ? 'repeat' : 'COMMAND_ID_REUSED';
-  if (memory.byIdempotencyKey(facts.idempotencyKey)) return 'IDEMPOTENCY_CONFLICT';
-  const tie = memory.tieOf(facts.binding);
-  if (tie && tie.run !== facts.run) return 'COMMAND_RUN_INVALID';
-  const run = memory.runs.get(facts.run);
-  if (!run) return undefined;
-  if (!equal(run.originDigest, facts.originDigest)) return 'COMMAND_ORIGIN_INVALID';
-  if (facts.agent !== null && run.agent !== null && facts.agent !== run.agent) return 'COMMAND_ORIGIN_INVALID';
-  const bound = run.bindings.get(facts.operation);
-  if (bound === undefined) return undefined;
-  if (bound.binding !== facts.binding) return 'BINDING_INVALID';
-  return bound.fence === facts.fence ? undefined : 'FENCE_STALE';
+  if (!isEqual(sha256(frame.arguments), envelope.argumentsDigest)) return 'COMMAND_DIGEST_INVALID';
+  return isEqual(sha256(frame.content), envelope.contentDigest) ? undefined : 'CONTENT_DIGEST_INVALID';
 }
 
 function unknownOperation(key: string): EnvelopeRefusal {
@@ -234,15 +209,11 @@ function waitsForPerson(envelope: CommandEnvelope, input: unknown, known: GateFa
 }
 
 /** Under the confirmed policy and the one of this moment, both (D-22). */
-function isPermittedNow(key: string, known: Pick<GateFacts, 'policy' | 'confirmed'>): boolean {
+export function isPermittedNow(key: string, known: Pick<GateFacts, 'policy' | 'confirmed'>): boolean {
   return (
     known.policy !== undefined &&
     known.confirmed !== undefined &&
     permits(known.policy, key) &&
     permits(known.confirmed.policy, key)
   );
-}
-
-function equal(left: Uint8Array, right: Uint8Array): boolean {
-  return Buffer.compare(left, right) === 0;
 }

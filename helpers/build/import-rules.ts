@@ -34,6 +34,7 @@ const npm = (...names: string[]): RegExp => new RegExp(`^npm:(${names.join('|')}
 const node = /^node:/;
 const calculating = /^node:(assert|assert\/strict|buffer|crypto|util)$/;
 const machines = /^machines\//;
+const machinesOwnRules = /^daemon\/(rules|scheduler|ledger\/memory)\.ts$/;
 const protocolFolder = /^helpers\/protocol\//;
 /** What the owner's files hold: pin, policy and confirmations, which the command line writes and promote believes. */
 const ownersFiles = /^helpers\/promote\/protocol\.ts$/;
@@ -246,9 +247,9 @@ export const folders: readonly FolderRule[] = [
   {
     name: 'machines/trace/simulate/',
     files: /^machines\/trace\/simulate\//,
-    values: [machines, /^server\/[^/]+\/rules\.ts$/, npm('xstate')],
-    types: [anyProtocol, protocolFolder],
-    reason: 'a simulated world is repeatable only while nothing impure is in it',
+    values: [machines, /^server\/[^/]+\/rules\.ts$/, machinesOwnRules, npm('xstate')],
+    types: [anyProtocol, protocolFolder, /^daemon\/ledger\/records\.ts$/],
+    reason: 'a simulated world is repeatable only while nothing impure is in it; its rules are those that ship',
   },
   {
     name: 'machines/',
@@ -256,6 +257,13 @@ export const folders: readonly FolderRule[] = [
     values: [/^machines\/(?!trace\/simulate\/)/, npm('xstate')],
     types: [anyProtocol, protocolFolder],
     reason: 'machines are pure: both sides run them, traces replay them, simulation explores them',
+  },
+  {
+    name: 'daemon/rules.ts, scheduler.ts, ledger/memory.ts',
+    files: machinesOwnRules,
+    values: [],
+    types: [/^daemon\//, protocolFolder, /^machines\/[^/]+\/types\.ts$/],
+    reason: 'what the machine itself decides is pure, so that the simulation runs the very files that ship',
   },
   {
     name: 'daemon/cli/, start.ts, demo/',

@@ -45,6 +45,30 @@ export function judgePast(
   return stated.guard <= remembered.guard ? 'ledger-forked' : undefined;
 }
 
+/** What a proof is judged by. */
+export interface ProofRow {
+  readonly state: string;
+  readonly epoch: number;
+  /** Highest descriptor revision that ever arrived. */
+  readonly latestRevision: number;
+}
+
+/** Verdict over a proof whose signature and challenge hold, and the epoch that its connection gets. */
+export function judgeProof(
+  row: ProofRow,
+  proof: Stated & { readonly repaired: boolean; readonly capabilityRevision: number },
+  remembered: Remembered,
+  challengedCount: number,
+): { readonly verdict: Statement<'control.session'>['verdict']; readonly epoch: number } {
+  if (row.state === 'revoked') return { verdict: 'revoked', epoch: Math.max(1, row.epoch) };
+  const copied = judgePast(proof, remembered, challengedCount);
+  const failing = row.state === 'error';
+  if (copied) return { verdict: copied, epoch: row.epoch + (failing ? 0 : 1) };
+  if (failing && !proof.repaired) return { verdict: 'in-error', epoch: row.epoch };
+  const verdict = proof.capabilityRevision > row.latestRevision ? 'descriptor-needed' : 'online';
+  return { verdict, epoch: row.epoch + (failing ? 2 : 1) };
+}
+
 /** Whether a statement's time is near enough. */
 export function isTimely(at: number, now: number): boolean {
   return Math.abs(at - now) <= SKEW_MS;

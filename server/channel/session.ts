@@ -21,7 +21,7 @@ import type { ExecutorRow } from '../executors/store.ts';
 import { Refusal } from '../refusal.ts';
 import type { Writer } from '../store/store.ts';
 import { ChannelRefused } from './refused.ts';
-import { CHALLENGE_MS, isTimely, judgePast } from './rules.ts';
+import { CHALLENGE_MS, isTimely, judgeProof } from './rules.ts';
 import type { Remembered } from './rules.ts';
 import { findRemembered, rememberStated } from './store.ts';
 
@@ -128,14 +128,8 @@ interface Judged {
 }
 
 function judge(row: ExecutorRow, proof: Proof, remembered: Remembered, challenged: Challenge): Judged {
-  if (row.state === 'revoked') return { verdict: 'revoked', epoch: Math.max(1, row.epoch), remembered };
   const stated = { ...proof, ledgerHead: hex(proof.ledgerHead), acknowledgedHead: hex(proof.acknowledgedHead) };
-  const copied = judgePast(stated, remembered, challenged.acknowledgedCount);
-  const failing = row.state === 'error';
-  if (copied) return { verdict: copied, epoch: row.epoch + (failing ? 0 : 1), remembered };
-  if (failing && !proof.repaired) return { verdict: 'in-error', epoch: row.epoch, remembered };
-  const verdict = proof.capabilityRevision > row.latestRevision ? 'descriptor-needed' : 'online';
-  return { verdict, epoch: row.epoch + (failing ? 2 : 1), remembered };
+  return { ...judgeProof(row, stated, remembered, challenged.acknowledgedCount), remembered };
 }
 
 /** One attempt: undefined when the store changed between the signature and the transaction. */

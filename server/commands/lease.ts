@@ -10,14 +10,13 @@ import { sha256 } from '../../helpers/protocol/signed.ts';
 import { record } from '../audit/record.ts';
 import { resolve } from '../availability/store.ts';
 import { findExecutor } from '../executors/store.ts';
-import type { ExecutorRow } from '../executors/store.ts';
 import { deleteAt } from '../payloads/rules.ts';
 import { keepPayload } from '../payloads/store.ts';
 import type { CommandFrame } from '../protocol.ts';
 import { Refusal } from '../refusal.ts';
 import type { Reader, Writer } from '../store/store.ts';
 import type { Addressed, SignedLease } from './envelope.ts';
-import { OPEN_LIMIT, stillHolds } from './rules.ts';
+import { leaseFactsOf, OPEN_LIMIT, stillHolds } from './rules.ts';
 import type { LeaseFacts } from './rules.ts';
 import { NOTED_MS } from '../runs/rules.ts';
 import { addToChain, dequeue, enqueue, findCommand, saveCommand, stepRow, YES } from './store.ts';
@@ -46,19 +45,7 @@ export type Leased =
 
 /** What an envelope for this executor would say now; undefined while nothing may be leased to the connection of `epoch`. */
 export async function leaseFacts(reader: Reader, executor: ExecutorId, epoch: number): Promise<LeaseFacts | undefined> {
-  return factsOf(await findExecutor(reader, executor), epoch);
-}
-
-function factsOf(row: ExecutorRow | undefined, epoch: number): LeaseFacts | undefined {
-  if (row === undefined || row.epoch !== epoch || row.state !== 'online' || !row.accepting) return undefined;
-  if (row.confirmed === undefined) return undefined;
-  return {
-    epoch,
-    confirmedRevision: row.confirmed.revision,
-    confirmedPolicyDigest: row.confirmed.policyDigest,
-    catalogueDigest: row.confirmed.catalogueDigest,
-    runtimeMs: row.confirmed.limits.runtimeMs,
-  };
+  return leaseFactsOf(await findExecutor(reader, executor), epoch);
 }
 
 /**

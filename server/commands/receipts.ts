@@ -9,6 +9,8 @@
 import type { Plain } from '../../helpers/protocol/codec.ts';
 import { sha256, statementDigest } from '../../helpers/protocol/signed.ts';
 import type { Signed } from '../../helpers/protocol/signed.ts';
+import { commandMachine } from '../../machines/command/machine.ts';
+import { step } from '../../machines/step.ts';
 import { ChannelRefused } from '../channel/refused.ts';
 import type { Proved } from '../channel/session.ts';
 import { rememberStated } from '../channel/store.ts';
@@ -22,8 +24,9 @@ import type { OpenedReceipt } from './check-receipts.ts';
 import { storeStep, tellEnd } from './finish.ts';
 import { judgeResult } from './result.ts';
 import type { JudgedResult } from './result.ts';
-import { eventOf, lateEnding } from './rules.ts';
-import { addToChain, chainOf, findCommand, stepRow } from './store.ts';
+import { judgeFrame } from './rules.ts';
+import type { CommandStanding, Judging } from './rules.ts';
+import { addToChain, chainOf, findCommand, rowAfter, storedOf } from './store.ts';
 import type { CommandRow, ReceiptRow } from './store.ts';
 import type { Work } from './work.ts';
 
@@ -87,21 +90,35 @@ interface Taken {
 }
 
 async function take(work: Work, tx: Writer, taking: Taking): Promise<Taken> {
-  const { from, frame, receipts } = taking;
+  const { frame, receipts } = taking;
   const before = await findCommand(tx, frame.command);
   if (!before) throw foreign('no command of this machine has this id');
   const chain = await chainOf(tx, before.id);
-  const fresh = receipts.filter(({ bytes }) => !chain.some((row) => row.digest.equals(bytes)));
-  if (fresh.length === 0) return { answer: answerAgain(chain, receipts.at(-1)), row: undefined, result: undefined };
-  requireLinks(chain, fresh);
-  const late = before.state === 'unknown';
-  if (before.open === 0 && !late) throw afterTheEnd(fresh);
-  if (!late && before.epoch !== from.epoch) {
-    throw new ChannelRefused('CONNECTION_FENCED', 'an earlier connection was given this command; its chain is late');
+  const judged = judgeFrame(standingOf(before, chain), receipts, judgedBy(taking), (stored, event) =>
+    step(commandMachine, stored, event),
+  );
+  switch (judged.is) {
+    case 'repeated':
+      return { answer: answerAgain(chain, receipts.at(-1)), row: undefined, result: undefined };
+    case 'open':
+      return { answer: undefined, row: undefined, result: undefined };
+    case 'refused':
+      throw new ChannelRefused(judged.code, judged.message);
+    case 'taken': {
+      const after = rowAfter(before, judged.stored);
+      return store(work, tx, { ...taking, receipts: judged.fresh }, before, after, chain);
+    }
   }
-  const after = late ? takeLate(before, chain, fresh, taking) : takeLinks(before, fresh, taking);
-  if (!after) return { answer: undefined, row: undefined, result: undefined };
-  return store(work, tx, { ...taking, receipts: fresh }, before, after, chain);
+}
+
+function standingOf(row: CommandRow, chain: readonly ReceiptRow[]): CommandStanding {
+  const links = chain.map(({ type, digest }) => ({ type, digest: digest.toString('hex') }));
+  return { stored: storedOf(row), epoch: row.epoch, chain: links };
+}
+
+function judgedBy({ from, judged }: Taking): Omit<Judging, 'state'> {
+  const unacceptable = judged?.acceptable === false ? judged.code : null;
+  return { epoch: from.epoch, unacceptable, failure: judged?.acceptable ? judged.code : null };
 }
 
 async function store(
@@ -132,71 +149,11 @@ async function store(
   return { answer: acknowledged, row, result: value };
 }
 
-/** Within its connection each receipt is one step. */
-function takeLinks(before: CommandRow, fresh: readonly OpenedReceipt[], { from, judged }: Taking): CommandRow {
-  const unacceptable = judged?.acceptable === false ? judged.code : null;
-  const failure = judged?.acceptable ? judged.code : null;
-  let row = before;
-  for (const receipt of fresh) {
-    const stepped = stepRow(row, eventOf(receipt, { state: row.state, epoch: from.epoch, unacceptable, failure }));
-    if (!stepped.ok) {
-      if (stepped.code === 'CONNECTION_FENCED') throw new ChannelRefused('CONNECTION_FENCED', 'of another connection');
-      throw outOfOrder(`${receipt.type} cannot follow here`);
-    }
-    row = stepped.row;
-  }
-  return row;
-}
-
-/** After an unknown outcome a whole chain is one step; without an ending it changes nothing. */
-function takeLate(
-  before: CommandRow,
-  chain: readonly ReceiptRow[],
-  fresh: readonly OpenedReceipt[],
-  { judged }: Taking,
-): CommandRow | undefined {
-  const last = fresh.at(-1);
-  const end = last && lateEnding(last, judged?.acceptable ? judged.code : null);
-  if (!last || !end) return undefined;
-  const leased = chain.find(({ type }) => type === 'control.leased');
-  const accepted =
-    chain.find(({ type }) => type === 'machine.accepted')?.digest ??
-    fresh.find(({ type }) => type === 'machine.accepted')?.bytes;
-  const stepped = stepRow(before, {
-    type: 'receipt.late',
-    leasedDigest: leased?.digest.toString('hex') ?? '',
-    acceptedDigest: accepted?.toString('hex') ?? null,
-    ending: { ...end, receiptDigest: last.digest },
-  });
-  if (!stepped.ok) throw outOfOrder('the late chain does not continue the one that is known');
-  return stepped.row;
-}
-
-/** Each new receipt names the statement before it; a replacement names the result that it stands in for. */
-function requireLinks(chain: readonly ReceiptRow[], fresh: readonly OpenedReceipt[]): void {
-  let previous = chain.findLast(({ type }) => type !== 'control.acknowledged' && type !== 'control.command')?.digest;
-  for (const receipt of fresh) {
-    if (previous?.toString('hex') !== receipt.previous)
-      throw outOfOrder(`${receipt.type} does not follow what is known`);
-    previous = receipt.bytes;
-  }
-}
-
 function answerAgain(chain: readonly ReceiptRow[], last: OpenedReceipt | undefined): Signed | undefined {
   const at = chain.findIndex(({ digest }) => last && digest.equals(last.bytes));
   const next = chain[at + 1];
   if (at === -1 || next?.type !== 'control.acknowledged') return undefined;
   return { payload: next.payload, signature: next.signature };
-}
-
-function afterTheEnd(fresh: readonly OpenedReceipt[]): ChannelRefused {
-  const ending = fresh.some(({ type }) => type === 'machine.result' || type === 'machine.refused');
-  if (ending) return new ChannelRefused('RESULT_DUPLICATE', 'this command has another ending already, which stays');
-  return outOfOrder('this command has ended');
-}
-
-function outOfOrder(message: string): ChannelRefused {
-  return new ChannelRefused('RECEIPT_OUT_OF_ORDER', message);
 }
 
 function foreign(message: string): ChannelRefused {

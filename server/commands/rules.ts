@@ -4,7 +4,9 @@
  */
 import type { Operation } from '../../helpers/protocol/operations.ts';
 import type { Outcome } from '../../helpers/protocol/statements.ts';
+import type { commandMachine } from '../../machines/command/machine.ts';
 import type { CommandEvent } from '../../machines/command/types.ts';
+import type { StepRefusal, Stepped, Stored } from '../../machines/step.ts';
 import type { KnownOutcome } from '../../machines/values.ts';
 
 /** What is kept between the deadlines of one command, in ms, so that the inner one always passes first (N-511). */
@@ -36,6 +38,34 @@ export interface LeaseFacts {
   readonly confirmedPolicyDigest: string;
   readonly catalogueDigest: string;
   readonly runtimeMs: number;
+}
+
+/** What a lease looks at in the row of its executor. */
+export interface LeaseRow {
+  readonly state: string;
+  readonly epoch: number;
+  readonly accepting: boolean;
+  readonly confirmed:
+    | {
+        readonly revision: number;
+        readonly policyDigest: string;
+        readonly catalogueDigest: string;
+        readonly limits: { readonly runtimeMs: number };
+      }
+    | undefined;
+}
+
+/** What an envelope would say now; undefined while nothing may be leased to the connection of `epoch`. */
+export function leaseFactsOf(row: LeaseRow | undefined, epoch: number): LeaseFacts | undefined {
+  if (row === undefined || row.epoch !== epoch || row.state !== 'online' || !row.accepting) return undefined;
+  if (row.confirmed === undefined) return undefined;
+  return {
+    epoch,
+    confirmedRevision: row.confirmed.revision,
+    confirmedPolicyDigest: row.confirmed.policyDigest,
+    catalogueDigest: row.confirmed.catalogueDigest,
+    runtimeMs: row.confirmed.limits.runtimeMs,
+  };
 }
 
 /** Whether an envelope still says what holds. */
@@ -113,6 +143,119 @@ export function lateEnding(
   if (receipt.type === 'machine.result') return { outcome: receipt.outcome, code: failure };
   if (receipt.type === 'machine.refused') return { outcome: refusedOutcome(receipt.code), code: receipt.code };
   return undefined;
+}
+
+/** A statement of a command's chain. */
+export interface ChainLink {
+  readonly type: string;
+  /** 64 hexadecimal digits, as in a checked receipt. */
+  readonly digest: string;
+}
+
+/** A command as it stands when a frame of receipts is judged. */
+export interface CommandStanding {
+  readonly stored: Stored<typeof commandMachine>;
+  /** Connection that was given it, null while nobody was. */
+  readonly epoch: number | null;
+  readonly chain: readonly ChainLink[];
+}
+
+/** What a frame of receipts comes to. */
+export type JudgedFrame<Receipt extends CheckedReceipt> =
+  /** All of it was taken before: the answer of then is given again. */
+  | { readonly is: 'repeated' }
+  /** A late chain that ends nothing: nothing changes. */
+  | { readonly is: 'open' }
+  | { readonly is: 'taken'; readonly fresh: readonly Receipt[]; readonly stored: Stored<typeof commandMachine> }
+  | {
+      readonly is: 'refused';
+      readonly code: 'CONNECTION_FENCED' | 'RECEIPT_OUT_OF_ORDER' | 'RESULT_DUPLICATE';
+      readonly message: string;
+    };
+
+/** One step of a stored command. */
+export type StepCommand = (
+  stored: Stored<typeof commandMachine>,
+  event: CommandEvent,
+) => Stepped<typeof commandMachine> | StepRefusal;
+
+/**
+ * Judges a frame of checked receipts: each new one must name the statement before it, within its connection each is one step, and after
+ * an unknown outcome a whole chain is one step. `from` is the connection that brought it, with what is thought of its result.
+ */
+export function judgeFrame<Receipt extends CheckedReceipt>(
+  standing: CommandStanding,
+  receipts: readonly Receipt[],
+  from: Omit<Judging, 'state'>,
+  step: StepCommand,
+): JudgedFrame<Receipt> {
+  const { stored, chain } = standing;
+  const fresh = receipts.filter(({ digest }) => !chain.some((link) => link.digest === digest));
+  if (fresh.length === 0) return { is: 'repeated' };
+  const unlinked = findUnlinked(chain, fresh);
+  if (unlinked) return outOfOrder(`${unlinked.type} does not follow what is known`);
+  const state = stateName(stored.value);
+  const late = state === 'unknown';
+  if (!isOpen(state) && !late) return afterTheEnd(fresh);
+  if (late) return judgeLate(standing, fresh, from, step);
+  if (standing.epoch !== from.epoch) return fenced('an earlier connection was given this command; its chain is late');
+  let now = stored;
+  for (const receipt of fresh) {
+    const stepped = step(now, eventOf(receipt, { ...from, state: stateName(now.value) }));
+    if (!stepped.ok)
+      return stepped.code === 'CONNECTION_FENCED'
+        ? fenced('of another connection')
+        : outOfOrder(`${receipt.type} cannot follow here`);
+    now = stepped.stored;
+  }
+  return { is: 'taken', fresh, stored: now };
+}
+
+function judgeLate<Receipt extends CheckedReceipt>(
+  { stored, chain }: CommandStanding,
+  fresh: readonly Receipt[],
+  { failure }: Omit<Judging, 'state'>,
+  step: StepCommand,
+): JudgedFrame<Receipt> {
+  const last = fresh.at(-1);
+  const end = last && lateEnding(last, failure);
+  if (!last || !end) return { is: 'open' };
+  const accepted = [...chain, ...fresh].find(({ type }) => type === 'machine.accepted')?.digest ?? null;
+  const stepped = step(stored, {
+    type: 'receipt.late',
+    leasedDigest: chain.find(({ type }) => type === 'control.leased')?.digest ?? '',
+    acceptedDigest: accepted,
+    ending: { ...end, receiptDigest: last.digest },
+  });
+  if (!stepped.ok) return outOfOrder('the late chain does not continue the one that is known');
+  return { is: 'taken', fresh, stored: stepped.stored };
+}
+
+/** The first receipt that does not name the statement before it; a replacement names the result that it stands in for. */
+function findUnlinked<Receipt extends CheckedReceipt>(
+  chain: readonly ChainLink[],
+  fresh: readonly Receipt[],
+): Receipt | undefined {
+  let previous = chain.findLast(({ type }) => type !== 'control.acknowledged' && type !== 'control.command')?.digest;
+  return fresh.find((receipt) => {
+    const linked = previous === receipt.previous;
+    previous = receipt.digest;
+    return !linked;
+  });
+}
+
+function afterTheEnd(fresh: readonly CheckedReceipt[]): JudgedFrame<never> {
+  const ending = fresh.some(({ type }) => type === 'machine.result' || type === 'machine.refused');
+  if (!ending) return outOfOrder('this command has ended');
+  return { is: 'refused', code: 'RESULT_DUPLICATE', message: 'this command has another ending already, which stays' };
+}
+
+function outOfOrder(message: string): JudgedFrame<never> {
+  return { is: 'refused', code: 'RECEIPT_OUT_OF_ORDER', message };
+}
+
+function fenced(message: string): JudgedFrame<never> {
+  return { is: 'refused', code: 'CONNECTION_FENCED', message };
 }
 
 /** State of a stored machine as one word, `cancelling.started` for a nested one. */

@@ -44,12 +44,21 @@ export function queuedColumns(input: Parameters<typeof begin<typeof commandMachi
   return columnsOf(begin(commandMachine, input).stored);
 }
 
+/** The machine's state of a row. */
+export function storedOf(row: CommandRow): Stored<typeof commandMachine> {
+  // The column is written by `columnsOf` alone; step() checks machine, version and state before it uses them.
+  return JSON.parse(row.stored) as Stored<typeof commandMachine>;
+}
+
+/** A row with another state of its machine; not stored yet. */
+export function rowAfter(row: CommandRow, stored: Stored<typeof commandMachine>): CommandRow {
+  return { ...row, ...columnsOf(stored) };
+}
+
 /** Takes one event on a row without storing it. */
 export function stepRow(row: CommandRow, event: CommandEvent): CommandStep {
-  // The column is written by `columnsOf` alone; step() checks machine, version and state before it uses them.
-  const stored = JSON.parse(row.stored) as Stored<typeof commandMachine>;
-  const stepped = step(commandMachine, stored, event);
-  return stepped.ok ? { ok: true, row: { ...row, ...columnsOf(stepped.stored) }, actions: stepped.actions } : stepped;
+  const stepped = step(commandMachine, storedOf(row), event);
+  return stepped.ok ? { ok: true, row: rowAfter(row, stepped.stored), actions: stepped.actions } : stepped;
 }
 
 /** The row of a command, or undefined. */

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { ControlClock, GAP_LIMIT_MS } from '../../daemon/clock.ts';
-import { defaultPolicy } from '../../daemon/config.ts';
-import { checkStart } from '../../daemon/gate.ts';
+import { checkStart } from '../../daemon/rules.ts';
 
 const START = 1_800_000_000_000;
 
@@ -58,14 +57,8 @@ describe('control clock', () => {
 
   it('S-205 opens no window for a command that is over: not by a wall clock set back a day or forward a year, nor by a week asleep, nor by a restart', () => {
     const day = 86_400_000;
-    const policy = defaultPolicy();
-    const confirmed = { revision: 1, policy, policyDigest: new Uint8Array(32) };
     const verdict = (clock: ControlClock, expiresAt: number) =>
-      checkStart(
-        // Of the facts of a command these three are asked at its start.
-        { operation: 'file.read', epoch: 1, expiresAt } as Parameters<typeof checkStart>[0],
-        { policy, confirmed, epoch: 1, now: clock.now(), anchored: clock.isAnchored },
-      );
+      checkStart({ epoch: 1, expiresAt }, { permitted: true, epoch: 1, now: clock.now(), anchored: clock.isAnchored });
     const movements: Record<string, { readonly wall?: number; readonly boot?: number }> = {
       'no movement': {},
       'a day back': { wall: -day },

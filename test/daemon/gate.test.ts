@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
-import { checkCommand, FENCE_JUMP_LIMIT } from '../../daemon/gate.ts';
+import { checkCommand } from '../../daemon/gate.ts';
+import { FENCE_JUMP_LIMIT } from '../../daemon/rules.ts';
 import type { GateFacts, GateVerdict } from '../../daemon/gate.ts';
 import { ControlClock } from '../../daemon/clock.ts';
 import { defaultPolicy, policyDigest } from '../../daemon/config.ts';
@@ -26,8 +27,7 @@ const id = (prefix: string) => `${prefix}_${randomBytes(16).toString('hex')}`;
 const executor = executorIdSchema.parse(id('exr'));
 const pair = generateKeyPairSync('ed25519');
 const stranger = generateKeyPairSync('ed25519');
-const raw = (key: KeyObject) => key.export({ format: 'der', type: 'spki' }).subarray(12);
-const commandKey = admitKey(raw(pair.publicKey));
+const commandKey = admitKey(pair.publicKey.export({ format: 'der', type: 'spki' }).subarray(12));
 const policy = defaultPolicy();
 const catalogueDigest = randomBytes(32);
 

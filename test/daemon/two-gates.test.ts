@@ -5,7 +5,7 @@ import path from 'node:path';
 import * as ed25519 from '@noble/ed25519';
 import { writePolicy } from '../../daemon/cli/set-up.ts';
 import { defaultPolicy } from '../../daemon/config.ts';
-import { FENCE_JUMP_LIMIT } from '../../daemon/gate.ts';
+import { FENCE_JUMP_LIMIT } from '../../daemon/rules.ts';
 import { Ledger } from '../../daemon/ledger/ledger.ts';
 import { LedgerDamaged, readMark, readSegment } from '../../daemon/ledger/segment.ts';
 import { decode, encode } from '../../helpers/protocol/codec.ts';
