@@ -127,10 +127,10 @@ export class Core {
     return this.#clock;
   }
 
-  /** Reads the ledger anew; what an earlier reading held is closed first. Rejects with LedgerDamaged. */
-  async openLedger(): Promise<Ledger> {
+  /** Reads the ledger anew; what an earlier reading held is closed first. `damaged` hears when it takes nothing more. Rejects with LedgerDamaged. */
+  async openLedger(damaged: () => void): Promise<Ledger> {
     await this.closeLedger();
-    const ledger = Ledger.open(`${this.#folder}/ledger`);
+    const ledger = Ledger.open(`${this.#folder}/ledger`, damaged);
     this.#ledger = ledger;
     this.#clock = new ControlClock(systemTime, ledger.memory.highAt);
     return ledger;

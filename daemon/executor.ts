@@ -67,7 +67,7 @@ export class Executor {
       promotions: core.promotions,
       sessions,
       executions,
-      openLedger: () => core.openLedger(),
+      openLedger: () => core.openLedger(() => this.actor.send({ type: 'ledger.damaged' })),
       closeLedger: () => core.closeLedger(),
       prepare: () => this.#prepare(),
       connected: () => this.#connected(),
@@ -125,7 +125,6 @@ export class Executor {
     this.#scheduler.release(run, command);
     for (const resolve of this.#free) resolve();
     this.#free.clear();
-    if (this.#core.ledger.damage) this.actor.send({ type: 'ledger.damaged' });
   }
 
   get #limit(): number {

@@ -47,17 +47,21 @@ export class Ledger {
   #syncing = false;
   #damage: LedgerDamaged | undefined;
 
-  private constructor(folder: string) {
+  readonly #damaged: () => void;
+
+  private constructor(folder: string, damaged: () => void) {
     this.#folder = folder;
+    this.#damaged = damaged;
   }
 
   /**
    * Opens or begins the ledger in a folder that only the daemon may write.
+   * `damaged` hears once that nothing can be appended any more, whoever was refused by it.
    * Throws LedgerDamaged: LEDGER_CUT, LEDGER_ALTERED, LEDGER_ABSENT (a low mark without segments) or LEDGER_UNWRITABLE.
    */
-  static open(folder: string): Ledger {
+  static open(folder: string, damaged: () => void = () => undefined): Ledger {
     fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
-    const ledger = new Ledger(folder);
+    const ledger = new Ledger(folder, damaged);
     ledger.#read();
     return ledger;
   }
@@ -134,6 +138,7 @@ export class Ledger {
     this.#syncing = false;
     for (const waiting of [...batch, ...this.#queue]) waiting.reject(this.#damage);
     this.#queue = [];
+    this.#damaged();
   }
 
   #segmentName(segment: number): string {
