@@ -5,6 +5,7 @@
 import { Argument, Command, Option } from 'commander';
 import { EXIT_CODES } from './failure.ts';
 import type { PairWish } from './pair.ts';
+import type { SimulateWish } from './simulate.ts';
 import { knownPlaces, placesIn, placesOf } from './places.ts';
 import type { Places } from './places.ts';
 import { ownTerminal } from './terminal.ts';
@@ -243,6 +244,7 @@ function addChecks(program: Command, selected: () => Places): void {
       ),
     );
   addTrace(program, selected);
+  addSimulate(program);
 }
 
 function addTrace(program: Command, selected: () => Places): void {
@@ -273,6 +275,37 @@ function addTrace(program: Command, selected: () => Places): void {
   ).action(async (first: string, second: string, options: { json: boolean }) =>
     (await import('./trace.ts')).diffTraces(ownTerminal(), first, second, options.json),
   );
+}
+
+function addSimulate(program: Command): void {
+  json(program.command('simulate'))
+    .description(
+      'run a world of machines by the rules of this program, with faults, and see whether every invariant holds',
+    )
+    .option('--seed <text>', 'what decides every chance; the same seed tells the same story', '1')
+    .option('--executors <number>', 'machines', '5')
+    .option(
+      '--control-planes <number>',
+      'processes of the control plane on one store; more than one are simulated only',
+      '1',
+    )
+    .option('--hours <number>', 'time that passes in the world', '24')
+    .option('--faults <kinds>', 'all, none, or kinds with commas between them', 'all')
+    .option('--pace <name>', 'ordinary, or dense: what a year brings within hours', 'ordinary')
+    .option('--trace <file>', 'write the trace to a new file')
+    .option('--scenario <file>', 'tell the story of this file instead')
+    .addHelpText(
+      'after',
+      examples(
+        'simulate --hours 24 --executors 50',
+        'simulate --seed 7 --pace dense --faults cut,partition,daemon --trace story.jsonl',
+        'simulate --scenario docs/scenarios/revoke-in-mid-command.yaml',
+      ),
+    )
+    .action(async (options: SimulateWish & { readonly scenario?: string }) => {
+      if (options.scenario === undefined) (await import('./simulate.ts')).runSimulation(ownTerminal(), options);
+      else (await import('./scenario.ts')).runScenario(ownTerminal(), options.scenario, options);
+    });
 }
 
 function addUpkeep(program: Command, selected: () => Places): void {

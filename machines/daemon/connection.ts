@@ -39,6 +39,9 @@ export const daemonRequests = {
 
 const OVERTAKEN_LIMIT = 1024;
 
+/** No valid control answer for this long, in ms: no step starts (design section 4). A timer of this length is the one that answers put off. */
+export const CONTROL_SILENCE_MS = 3_000;
+
 /** Id of the actor of a command. */
 const actorOf = (commandId: string) => `command-${commandId}` as const;
 
@@ -73,8 +76,7 @@ const base = setup({
     isRevoked: ({ context }) => context.cause === 'revoked',
   },
   delays: {
-    /** No valid control answer for this long: no step starts (design section 4). */
-    controlSilence: 3_000,
+    controlSilence: CONTROL_SILENCE_MS,
     /** And for this long on top of it: everything stops; 60 s together. */
     controlDeadline: 57_000,
     /** Grows to half a minute; the composition root adds the jitter (N-510). */

@@ -50,6 +50,11 @@ export function mayDiscover(member: Membership, executor: Belonging, access: Acc
   return executor.project !== null && isInProject(member, executor.project);
 }
 
+/** Whether a private executor would be left without administrator if this person no longer were one (N-014, N-015). */
+export function isLastAdministrator(scope: Scope, administrators: readonly string[], person: string): boolean {
+  return scope === 'private' && administrators.includes(person) && administrators.length === 1;
+}
+
 /** The immutable context of a run, as far as scopes look at it. */
 export interface RunContext {
   readonly organisation: OrganisationId;

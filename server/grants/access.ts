@@ -12,6 +12,7 @@ import type { Context } from '../context.ts';
 import { requireAdministrator } from '../executors/entitled.ts';
 import type { Standing } from '../executors/entitled.ts';
 import { advanceAccess } from '../executors/lifecycle.ts';
+import { isLastAdministrator } from '../executors/rules.ts';
 import { Refusal } from '../refusal.ts';
 import type { Writer } from '../store/store.ts';
 
@@ -260,9 +261,8 @@ async function requireShareTarget(tx: Writer, { executor }: Standing, share: Sha
 
 /** Refuses what would leave a private executor without an active human administrator (N-014, N-015). */
 async function requireOtherAdministrator(tx: Writer, { executor }: Standing, person: PersonId): Promise<void> {
-  if (executor.scope !== 'private') return;
   const administrators = await activeAdministrators(tx, executor.executor);
-  if (!administrators.includes(person) || administrators.length > 1) return;
+  if (!isLastAdministrator(executor.scope, administrators, person)) return;
   throw new Refusal(
     'PRIVATE_FINAL_ADMIN_REQUIRED',
     'A private machine keeps at least one administrator; nothing was changed.',
