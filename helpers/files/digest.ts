@@ -19,15 +19,21 @@ export interface FileDigest {
  */
 export function digestDescriptor(descriptor: number, onChunk?: (chunk: Buffer, offset: number) => void): FileDigest {
   const hash = createHash('sha256');
-  const memory = Buffer.allocUnsafe(DIGEST_CHUNK_BYTES);
-  let offset = 0;
-  for (;;) {
-    const count = pread(descriptor, memory, offset);
-    if (count === 0) return { sha256: hash.digest('hex'), bytes: offset };
-    const chunk = memory.subarray(0, count);
+  const bytes = readFrom(descriptor, 0, (chunk, offset) => {
     hash.update(chunk);
     onChunk?.(chunk, offset);
-    offset += count;
+  });
+  return { sha256: hash.digest('hex'), bytes };
+}
+
+/** Reads an open file from an offset to its end, in pieces whose memory is used again; returns where the end was. Throws NativeError. */
+export function readFrom(descriptor: number, offset: number, onChunk: (chunk: Buffer, offset: number) => void): number {
+  const memory = Buffer.allocUnsafe(DIGEST_CHUNK_BYTES);
+  for (let at = offset; ;) {
+    const count = pread(descriptor, memory, at);
+    if (count === 0) return at;
+    onChunk(memory.subarray(0, count), at);
+    at += count;
   }
 }
 

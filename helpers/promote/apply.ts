@@ -180,6 +180,7 @@ class Promotion {
     pace: Pace,
   ): Promise<Prepared> {
     const { root } = this.#scene;
+    const contents = this.#contents;
     const stage = makeStage(root, this.#begin.stage);
     try {
       const staging: Staging = {
@@ -195,12 +196,12 @@ class Promotion {
         found,
         plan.some(({ change }) => change === 'modified'),
       );
-      const { leases, unnamed } = found;
+      const { leases, unnamed, reflink } = found;
       const steps: Step[] = [];
       const isBulk = plan.filter(({ after }) => after !== null).length >= BULK_FILES;
       for (const planned of plan) {
         const { slot, path, change, type } = planned;
-        const after = stageStep({ root, stage, contents: this.#contents, unnamed, sync: !isBulk }, planned);
+        const after = stageStep({ root, stage, contents, unnamed, reflink, sync: !isBulk }, planned);
         const step: Step = { kind: 'step', slot, path, change, type, before: before[slot] ?? null, after };
         journal.append(step);
         steps.push(step);

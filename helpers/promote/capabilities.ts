@@ -6,15 +6,17 @@
  *   no-replace   needed by every step                without it: refused
  *   unnamed      O_TMPFILE and linkat                without it: staged under its number at once, as exclusive as before
  *   leases       fcntl(2), F_SETLEASE                without it: digests alone, and old files wait a day (go-forward.ts)
+ *   reflink      FICLONE within the file system      without it: new content is written (share.ts)
  *
  * THREAT: a file system that takes the flags of renameat2 and does a plain rename would put a new file over one that a person
  * has just made. So each flag is believed only by what it did to names, never by the answer of the call.
  */
 import { closeSync } from 'node:fs';
 import { NativeError } from '../runtime/libc.ts';
-import { RENAME, fsync, linkDescriptor, renameat2, statx, unlinkat } from '../runtime/native-files.ts';
+import { RENAME, fsync, linkDescriptor, pwrite, renameat2, statx, unlinkat } from '../runtime/native-files.ts';
 import { fileSystemName } from './disk.ts';
 import { takeLease } from './lease.ts';
+import { share } from './share.ts';
 import { openNamed, openUnnamed } from './stage.ts';
 import { Stopped } from './stop.ts';
 import { statusAt } from './tree.ts';
@@ -26,12 +28,15 @@ export interface Capabilities {
   readonly noReplace: boolean;
   readonly unnamed: boolean;
   readonly leases: boolean;
+  readonly reflink: boolean;
 }
 
 const ITSELF = Buffer.alloc(0);
 const ONE = Buffer.from('probe-one');
 const TWO = Buffer.from('probe-two');
 const FREE = Buffer.from('probe-free');
+/** A block of any file system: no part of one is shared. */
+const PIECE = Buffer.alloc(65_536, 1);
 /** Answers of a kernel or file system that does not know a flag or a call. */
 const UNKNOWN: ReadonlySet<string> = new Set(['EINVAL', 'ENOSYS', 'EOPNOTSUPP']);
 /** Answers beside those of file systems that give no second name to a file without one. */
@@ -44,7 +49,8 @@ export function probe(stage: number): Capabilities {
     const noReplace = keepsNames(stage, one, two);
     // A file system that lost a name has said enough.
     const exchange = noReplace && exchanges(stage, one, two);
-    return { noReplace, exchange, leases: takeLease(one) !== 'unsupported' };
+    const reflink = shares(one, two);
+    return { noReplace, exchange, reflink, leases: takeLease(one) !== 'unsupported' };
   });
   fsync(stage);
   return { fileSystem: fileSystemName(stage), unnamed, ...found };
@@ -79,6 +85,13 @@ function keepsNames(stage: number, one: number, two: number): boolean {
 function exchanges(stage: number, one: number, two: number): boolean {
   const isDone = does(() => renameat2(stage, ONE, stage, TWO, RENAME.EXCHANGE));
   return isDone && isAt(stage, ONE, two) && isAt(stage, TWO, one);
+}
+
+/** Whether a file takes the blocks of another. An empty one is tried first, so that nothing is written where that is refused. */
+function shares(one: number, two: number): boolean {
+  if (!share(one, two)) return false;
+  pwrite(one, PIECE, 0n);
+  return share(one, two) && statx(two, ITSELF).size === BigInt(PIECE.length);
 }
 
 function namesUnnamed(stage: number): boolean {
@@ -124,8 +137,8 @@ function unsupported(detail: string): Stopped {
 }
 
 /** What was found in one line, for the journal. */
-export function described({ fileSystem, exchange, noReplace, unnamed, leases }: Capabilities): string {
-  const found = { exchange, 'no-replace': noReplace, unnamed, leases };
+export function described({ fileSystem, exchange, noReplace, unnamed, leases, reflink }: Capabilities): string {
+  const found = { exchange, 'no-replace': noReplace, unnamed, leases, reflink };
   const list = Object.entries(found).map(([name, has]) => `${has ? '' : 'no '}${name}`);
   return `${fileSystem}: ${list.join(', ')}`;
 }

@@ -5,12 +5,14 @@
 import { closeSync } from 'node:fs';
 import { NativeError } from '../runtime/libc.ts';
 import { AT_REMOVEDIR, fsync, statx, unlinkat } from '../runtime/native-files.ts';
-import { digestDescriptor } from '../files/digest.ts';
+import type { FileStatus } from '../runtime/native-files.ts';
+import { digestDescriptor, readFrom } from '../files/digest.ts';
 import { kindOf } from '../files/walk.ts';
 import { hasHoles, pieceWriter } from './holes.ts';
 import type { Step } from './journal-records.ts';
 import { releaseLease, takeLease, writerWaits } from './lease.ts';
 import { createOwn, hasOwn } from './own-folder.ts';
+import { copyRange, share, SHARED_FROM_BYTES } from './share.ts';
 import { isSame, openAt, slotName, statusAt } from './tree.ts';
 import type { Tree } from './tree.ts';
 
@@ -86,10 +88,19 @@ export function copyOut(descriptor: number, folder: number, name: string, sync: 
   if (hasOwn(folder, name)) unlinkat(folder, Buffer.from(name), 0);
   const copy = createOwn(folder, name);
   try {
-    const status = statx(descriptor, ITSELF);
-    digestDescriptor(descriptor, pieceWriter(copy, Number(status.size), hasHoles(status)));
+    copyContent(descriptor, copy, statx(descriptor, ITSELF));
     if (sync) fsync(copy);
   } finally {
     closeSync(copy);
   }
+}
+
+/** By sharing, or by the kernel, or, with holes or where the kernel does not, by hand from where it stopped; nobody believes a copy before it was hashed (undo-plan.ts). */
+function copyContent(from: number, to: number, status: FileStatus): void {
+  const size = Number(status.size);
+  const isLarge = size >= SHARED_FROM_BYTES;
+  if (isLarge && share(from, to)) return;
+  const holes = hasHoles(status);
+  const done = isLarge && !holes ? copyRange(from, to, size) : 0;
+  readFrom(from, done, pieceWriter(to, size, holes));
 }

@@ -72,6 +72,6 @@ export const promote: Confined = {
     metadata: 'by descriptor',
     reason: 'modes, times and attributes of staged files are set through their descriptor, never by path',
   },
-  koffi: 'openat2, renameat2 with exchange, leases and O_TMPFILE publishing: Node has none of them',
+  koffi: 'openat2, renameat2 with exchange, leases, O_TMPFILE publishing and shared blocks: Node has none of them',
   peers: [{ row: 'daemon', asks: 'the peer', reason: 'one promotion, undo or recovery' }],
 };

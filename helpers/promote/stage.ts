@@ -26,6 +26,7 @@ import { setTime } from './folder-times.ts';
 import { hasHoles, pieceWriter } from './holes.ts';
 import type { Facts } from './journal-records.ts';
 import type { Side } from './plan.ts';
+import { share, SHARED_FROM_BYTES } from './share.ts';
 import { isTrouble, Stopped } from './stop.ts';
 import type { StopCode } from './stop.ts';
 import { factsOf, openFolderAt, slotName } from './tree.ts';
@@ -62,22 +63,24 @@ export interface Source {
   readonly lost: readonly string[];
 }
 
-/** Where a new file goes: the open stage folder, its number there, whether files without a name can get one (capabilities.ts), and whether it is synced at once. */
+/** Where a new file goes: the open stage folder, its number there, what the file system can (capabilities.ts), and whether it is synced at once. */
 export interface Target {
   readonly stage: number;
   readonly slot: number;
   readonly unnamed: boolean;
+  /** Whether files of the stage folder's file system can share blocks. */
+  readonly reflink: boolean;
   /** False where one syncfs of the whole stage follows. */
   readonly sync: boolean;
 }
 
-/** Copies approved content into the stage folder, hashing what it copies. Throws Stopped, NativeError. */
+/** Copies approved content into the stage folder, hashing what is copied. Throws Stopped, NativeError. */
 export function stageFile(target: Target, source: Source, side: Side, path: Buffer): Facts {
-  const { stage, slot, sync } = target;
+  const { stage, slot, sync, reflink } = target;
   const unnamed = target.unnamed ? openUnnamed(stage) : undefined;
   const descriptor = unnamed ?? openNamed(stage, slotName(slot));
   try {
-    copyApproved(descriptor, source, side, path);
+    if (!(reflink && shareApproved(descriptor, source, side, path))) copyApproved(descriptor, source, side, path);
     const { replaces } = source;
     if (replaces !== undefined) keepBelongings({ ...source, replaces }, descriptor, path);
     fchmod(descriptor, side.mode);
@@ -108,6 +111,21 @@ export function openUnnamed(stage: number): number | undefined {
 export function openNamed(stage: number, name: Buffer): number {
   const flags = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
   return openat2(stage, name, { flags, mode: 0o600, resolve: RESOLVE_STRICT });
+}
+
+/** Whether the new file has the source's blocks now, after a look at what it got: the source may have changed at any time. */
+function shareApproved(descriptor: number, source: Source, side: Side, path: Buffer): boolean {
+  if (side.bytes < SHARED_FROM_BYTES || makesHoles(source) || !share(source.descriptor, descriptor)) return false;
+  // One that was made longer may be longer than anybody wants to read.
+  const isWhole = Number(statx(descriptor, ITSELF).size) === side.bytes;
+  if (!isWhole || digestDescriptor(descriptor).sha256 !== side.sha256) throw new Stopped(source.mismatch, path);
+  return true;
+}
+
+/** Whether pieces of zeros become holes: where the file that is replaced has some, and the new content, as it lies, has none to share. */
+function makesHoles({ replaces, descriptor }: Source): boolean {
+  if (replaces === undefined || !hasHoles(statx(replaces, ITSELF))) return false;
+  return !hasHoles(statx(descriptor, ITSELF));
 }
 
 function copyApproved(descriptor: number, source: Source, side: Side, path: Buffer): void {

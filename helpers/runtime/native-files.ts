@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import { constants as system } from 'node:os';
 
 import { NativeError, syscall, terminated } from './libc.ts';
+import { FICLONE } from './mutating-calls.ts';
 
 /** `resolve` bits of openat2(2). */
 export const RESOLVE = { NO_XDEV: 1, NO_MAGICLINKS: 2, NO_SYMLINKS: 4, BENEATH: 8, IN_ROOT: 16, CACHED: 32 } as const;
@@ -184,6 +185,16 @@ export function copyFileRange(from: number, fromOffset: bigint, to: number, toOf
   offsets.writeBigInt64LE(fromOffset, 0);
   offsets.writeBigInt64LE(toOffset, 8);
   return syscall('copy_file_range', from, offsets.subarray(0, 8), to, offsets.subarray(8, 16), length, 0);
+}
+
+/** Lets an open file share all blocks of another one in place of its own content (FICLONE, ioctl_ficlonerange(2)). Throws NativeError (EOPNOTSUPP, EXDEV, EINVAL: copy by hand). */
+export function cloneFile(from: number, to: number): void {
+  syscall('ioctl', to, FICLONE, from);
+}
+
+/** Sets the length of an open file. Throws NativeError. */
+export function ftruncate(descriptor: number, bytes: bigint): void {
+  syscall('ftruncate', descriptor, bytes);
 }
 
 /** Names of the extended attributes of an open file, as bytes; throws NativeError (EOPNOTSUPP). */

@@ -77,3 +77,10 @@ export function written(inode: Inode, offset: number, bytes: Buffer): Change {
   const cells = [`${inode} bytes at ${offset}`];
   return { kind: 'change', what: `${bytes.length} bytes`, cells, on: [inode], forms: parts.map(form) };
 }
+
+/** The whole content of a file at once: all of it, or its length alone. */
+export function filled(inode: Inode, content: Buffer): Change {
+  const form = (bytes: Buffer) => (disk: Disk) => void disk.set(inode, { ...fileOf(disk, inode), content: bytes });
+  const forms = [content, Buffer.alloc(content.length)].map(form);
+  return { kind: 'change', what: `${content.length} shared bytes`, cells: [`${inode} content`], on: [inode], forms };
+}

@@ -3,13 +3,14 @@
  * copy of that disk. A call that the model does not know ends the run, so nothing is left out in silence. The program is told
  * the modelled inode numbers: a journal that names them is true of every copy that is made of the disk later.
  */
-import { constants, fstatSync, lstatSync } from 'node:fs';
+import { constants, fstatSync, lstatSync, readFileSync, readSync } from 'node:fs';
 import type { BigIntStats } from 'node:fs';
 
+import { FICLONE } from '../../../helpers/runtime/mutating-calls.ts';
 import { RENAME } from '../../../helpers/runtime/native-files.ts';
 import type { Argument } from '../../../helpers/runtime/libc.ts';
 import type { SyscallName } from '../../../helpers/runtime/syscall-numbers.ts';
-import { attributed, grouped, moded, named, written } from './changes.ts';
+import { attributed, filled, grouped, moded, named, written } from './changes.ts';
 import type { Entry } from './changes.ts';
 import type { Change, Disk, Inode, Operation } from './model.ts';
 
@@ -24,8 +25,6 @@ const ELSEWHERE = new Set<SyscallName>([
   'fgetxattr',
   'fstatfs',
   'readlinkat',
-  // Asks for the flags of a file, and sets none.
-  'ioctl',
 ]);
 /** Offset of the inode number in the answer of statx. */
 const STATX_INO = 32;
@@ -74,7 +73,7 @@ export class Recorder {
     const before = this.#beforeCall(name, args);
     const result = make();
     if (name === 'statx') this.#translate(args);
-    else if (!ELSEWHERE.has(name)) this.#note(name, args, result, before);
+    else if (!ELSEWHERE.has(name) && !asksForFlags(name, args)) this.#note(name, args, result, before);
     return result;
   };
 
@@ -96,6 +95,9 @@ export class Recorder {
       fchown: () => this.#add(grouped(this.#of(args), numberAt(args, 2))),
       fsetxattr: () => this.#add(attributed(this.#of(args), nameAt(args, 1), Buffer.from(bytesAt(args, 2)))),
       utimensat: () => this.#checkTimed(args),
+      // What was copied is read back: the file holds what the kernel took, however the original changes later.
+      ioctl: () => this.#add(filled(this.#of(args), readFileSync(`/proc/self/fd/${numberAt(args, 0)}`))),
+      copy_file_range: () => this.#copied(args, result),
     };
     const note = notes[name];
     if (note === undefined) throw new Error(`${name} is not modelled`);
@@ -104,6 +106,13 @@ export class Recorder {
 
   #wrote(args: Arguments, count: number): void {
     this.#add(written(this.#of(args), numberAt(args, 3), Buffer.from(bytesAt(args, 1).subarray(0, count))));
+  }
+
+  #copied(args: Arguments, count: number): void {
+    const bytes = Buffer.alloc(count);
+    const at = Number(bytesAt(args, 3).readBigInt64LE(0));
+    readSync(numberAt(args, 2), bytes, 0, count, at);
+    this.#add(written(this.#of([numberAt(args, 2)]), at, bytes));
   }
 
   /** Nothing is brought to a disk here: the model alone says what a sync keeps. */
@@ -213,6 +222,11 @@ export class Recorder {
     const slash = key.indexOf('/');
     return `${this.#called(Number(key.slice(0, slash)))}/${key.slice(slash + 1)}`;
   }
+}
+
+/** ioctl(2) changes something by FICLONE alone. */
+function asksForFlags(name: SyscallName, args: Arguments): boolean {
+  return name === 'ioctl' && args[1] !== FICLONE;
 }
 
 /** The function of promote that asked for a sync. */

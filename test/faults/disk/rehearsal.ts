@@ -11,6 +11,7 @@ import { recover } from '../../../helpers/promote/recover.ts';
 import type { Recovered } from '../../../helpers/promote/recover.ts';
 import { readUnverified } from '../../../helpers/protocol/statements.ts';
 import { interpose } from '../../../helpers/runtime/libc.ts';
+import type { Interposer } from '../../../helpers/runtime/libc.ts';
 import type { PromotionScene, Wanted } from '../../fakes/promotion-scene.ts';
 import { applied, pathsOf } from './model.ts';
 import type { Disk, Inode, Operation } from './model.ts';
@@ -50,6 +51,7 @@ export class Rehearsal {
   readonly #root: Inode;
   readonly #own: Inode;
   readonly #tops: ReadonlyMap<string, Inode>;
+  readonly #kernel: Interposer;
   readonly #given: {
     readonly root: number;
     readonly own: number;
@@ -58,8 +60,10 @@ export class Rehearsal {
     readonly configuration: number;
   };
 
-  constructor(scene: PromotionScene) {
+  /** `kernel` makes the calls in place of the one below, where it has what that has not. */
+  constructor(scene: PromotionScene, kernel: Interposer = (_name, _args, make) => make()) {
     this.#scene = scene;
+    this.#kernel = kernel;
     const open = (folder: string): number => fs.openSync(folder, 'r');
     const { root, own, draft, owner, configuration } = scene;
     this.#root = fs.statSync(root).ino;
@@ -115,7 +119,7 @@ export class Rehearsal {
     return {
       recover: () => {
         const said: string[] = [];
-        interpose(recorder.interposer);
+        interpose(this.#between(recorder));
         try {
           const log = (sentence: string): void => void said.push(sentence);
           return { ...recover(this.#given, { bootId: BOOT, now: Date.now(), log }), said };
@@ -150,6 +154,10 @@ export class Rehearsal {
 
   #handlers(): PromoteHandlers {
     return new PromoteHandlers({ ...this.#given, forbidden: [] }, BOOT, none, none);
+  }
+
+  #between(recorder: Recorder): Interposer {
+    return (name, args, make, number) => recorder.interposer(name, args, () => this.#kernel(name, args, make, number));
   }
 
   #recorder(known: Known, disk: Disk): Recorder {
@@ -189,14 +197,14 @@ export class Rehearsal {
   /** Recovers, tells what stands then, and promotes a draft; returns the promotion's id. */
   async #promote(draft: Draft, recorder: Recorder, recovered: (disk: Disk) => void): Promise<string> {
     const handlers = this.#handlers();
-    interpose(recorder.interposer);
+    interpose(this.#between(recorder));
     try {
       assert.notEqual(handlers.recover({ promotions: [] }).outcome, 'needs-attention');
       interpose(undefined);
       recovered(readCopy(this.#tops, recorder.known));
       this.#scene.draftOf(draft);
       const approval = this.#scene.approve();
-      interpose(recorder.interposer);
+      interpose(this.#between(recorder));
       assert.equal((await handlers.apply({ approval })).outcome, 'promoted');
       return readUnverified('control.approval', approval).promotion;
     } finally {

@@ -35,7 +35,10 @@ const troubles: Partial<Readonly<Record<SyscallName, readonly Trouble[]>>> = {
   fstatfs: READING,
   // F_SETLEASE; EAGAIN, that somebody writes to the file, is no trouble of the disk
   fcntl: ['ENOMEM', 'EINTR'],
-  ioctl: ['EIO', 'ENOMEM'],
+  // FICLONE takes room, and asking for the flags of a file does not.
+  ioctl: ['EIO', 'ENOMEM', 'ENOSPC', 'EDQUOT', 'EINTR'],
+  copy_file_range: ['EIO', 'ENOSPC', 'EDQUOT', 'ENOMEM', 'EINTR'],
+  ftruncate: ['EIO', 'ENOSPC', 'EROFS', 'EINTR'],
   flock: ['ENOMEM', 'EINTR'],
 };
 

@@ -111,6 +111,8 @@ const CHECKS: Readonly<Record<string, readonly (readonly [string, string])[]>> =
     ['copied.sha256 !== side.sha256', 'false'],
     ['copied.bytes !== side.bytes', 'false'],
     ['offset + chunk.length > side.bytes', 'false'],
+    ['!isWhole || ', ''],
+    ['digestDescriptor(descriptor).sha256 !== side.sha256', 'false'],
   ],
   'take-back.ts': [
     [' || (status.mode & 0o7777) !== after.mode', ''],

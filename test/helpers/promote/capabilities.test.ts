@@ -127,7 +127,7 @@ describe('a file system that lacks something', function () {
 
   it('what the file system has is recorded in the journal, with its name', async () => {
     assert.equal((await applyHere(scene)).outcome, 'promoted');
-    assert.match(foundIn(scene), /^[a-z0-9]+: exchange, no-replace, unnamed, leases$/);
+    assert.match(foundIn(scene), /^[a-z0-9]+: exchange, no-replace, unnamed, leases, (?:no )?reflink$/);
   });
 
   it('S-178 without exchange, no-replace, unnamed files or leases it is refused by name or done by a way that is as careful: no stranger’s file is overwritten, and what was found is recorded', async () => {

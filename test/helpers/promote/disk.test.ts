@@ -8,7 +8,9 @@ import { allowedSides } from '../../faults/disk/recording.ts';
 import type { Recording } from '../../faults/disk/recording.ts';
 import { Rehearsal } from '../../faults/disk/rehearsal.ts';
 import type { Draft } from '../../faults/disk/rehearsal.ts';
+import { SHARED_FROM_BYTES } from '../../../helpers/promote/share.ts';
 import { PromotionScene } from '../../fakes/promotion-scene.ts';
+import { sharingDisk } from '../../fakes/shared-blocks.ts';
 
 /** Promotions of three entries, and how many crashes and disks that differ they have at least. */
 const drafts = {
@@ -159,6 +161,23 @@ describe('a disk that loses power', function () {
         const ending = other.recover(openAfter(start, operations, before).kept, recording);
         assert.equal(faultOf(ending, allowedSides(recording, before)), undefined, `before operation ${before}`);
       }
+      other.close();
+    }
+  });
+
+  it('a file that shares the blocks of the one that it replaces is there whole, or the old one is', async () => {
+    const mode = scene();
+    const large = Buffer.alloc(SHARED_FROM_BYTES, 'large');
+    mode.put('mode', large);
+    const other = new Rehearsal(mode, sharingDisk());
+    try {
+      const recording = await other.record([{ mode: { mode: 0o755 } }]);
+      assert.ok(
+        recording.operations.filter(({ kind, ...told }) => kind === 'change' && /shared/.test(JSON.stringify(told)))
+          .length >= 3,
+      );
+      assert.deepEqual(new Exploration(other, recording).recorded().violations, []);
+    } finally {
       other.close();
     }
   });

@@ -17,16 +17,25 @@ import { skipBecause } from '../../skip.ts';
 
 const LARGE = Buffer.alloc(1_048_576, 7);
 
-/** Does something once, when the first pieces of new content lie in the stage folder and others are to come. */
+/** Does something once, when new content lies in the stage folder and more is to come. */
 function inMidStage(scene: PromotionScene, act: () => void): Interposer {
   let staged = 0;
   return (name, args, make) => {
-    if (name === 'pwrite64' && liesIn(scene.root, args[0])) {
+    if (name === 'linkat' && liesIn(scene.root, args[2])) {
       staged += 1;
+      // The first one that is linked is tried, and holds nothing.
       if (staged === 3) act();
     }
     return make();
   };
+}
+
+/** Where the content of a file lies on its disk, and whether another file lies there too, as filefrag tells. */
+function extentsOf(file: string): { readonly at: string; readonly isShared: boolean } {
+  const { stdout } = spawnSync('filefrag', ['-v', file], { encoding: 'utf8' });
+  const lines = stdout.split('\n').filter((line) => /^\s*\d+:/.test(line));
+  const at = lines.map((line) => /:\s*(\d+)\.\./.exec(line.replace(/^\s*\d+:\s*\d+\.\.\s*\d+/, ''))?.[1]).join();
+  return { at, isShared: lines.length > 0 && lines.every((line) => /\bshared\b/.test(line)) };
 }
 
 for (const kind of FILE_SYSTEMS) {
@@ -103,6 +112,31 @@ for (const kind of FILE_SYSTEMS) {
         assert.equal((await applyHere(scene)).outcome, 'promoted', 'with room again it is applied');
       });
     }
+
+    const shares = kind === 'xfs' || kind === 'btrfs';
+    const promises = shares ? 'shares the blocks of the draft, and its old content those of the history' : 'is copied';
+    it(`a large file ${promises}`, async () => {
+      const scene = sceneOn(true);
+      for (const name of ['changed', 'mode']) scene.put(name, LARGE);
+      scene.draftOf({ changed: { file: Buffer.alloc(LARGE.length, 8) }, mode: { mode: 0o755 } });
+      spawnSync('sync', ['-f', scene.root]);
+      const old = ['changed', 'mode'].map((name) => extentsOf(scene.at(name).toString()).at);
+      const reply = await applyHere(scene);
+      assert.ok(reply.outcome === 'promoted', JSON.stringify(reply));
+      const history = path.join(scene.own, 'history', reply.history);
+      const kept = fs.readdirSync(history).filter((name) => /^\d+$/.test(name));
+      for (const name of kept) assert.ok(fs.readFileSync(path.join(history, name)).equals(LARGE));
+      assert.ok(fs.readFileSync(scene.at('changed')).every((byte) => byte === 8));
+      if (kind === 'tmpfs') return;
+      const found = ['changed', 'mode'].map((name) => extentsOf(scene.at(name).toString()).isShared);
+      assert.deepEqual(found, [shares, shares]);
+      const places = kept.map((name) => extentsOf(path.join(history, name)).at);
+      assert.deepEqual(
+        places.toSorted().map((at) => old.includes(at)),
+        [shares, shares],
+        `${places.join(' ')} of ${old.join(' ')}`,
+      );
+    });
 
     it('when it is mounted read-only it is refused before the first change, by name', async () => {
       const scene = sceneOn(true);
