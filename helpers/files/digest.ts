@@ -26,6 +26,29 @@ export function digestDescriptor(descriptor: number, onChunk?: (chunk: Buffer, o
   return { sha256: hash.digest('hex'), bytes };
 }
 
+/** Lets whatever waits in, where that is due, and undefined where it is not; rejects to end the work. */
+export type Turn = () => Promise<void> | undefined;
+
+/** As digestDescriptor, with a turn for others after each piece: a large file keeps nobody waiting. Rejects with NativeError, and with what `turn` rejects. */
+export async function digestInTurns(
+  descriptor: number,
+  turn: Turn,
+  onChunk?: (chunk: Buffer, offset: number) => void,
+): Promise<FileDigest> {
+  const hash = createHash('sha256');
+  const memory = Buffer.allocUnsafe(DIGEST_CHUNK_BYTES);
+  for (let offset = 0; ;) {
+    const count = pread(descriptor, memory, offset);
+    if (count === 0) return { sha256: hash.digest('hex'), bytes: offset };
+    const chunk = memory.subarray(0, count);
+    hash.update(chunk);
+    onChunk?.(chunk, offset);
+    offset += count;
+    const others = turn();
+    if (others !== undefined) await others;
+  }
+}
+
 /** Reads an open file from an offset to its end, in pieces whose memory is used again; returns where the end was. Throws NativeError. */
 export function readFrom(descriptor: number, offset: number, onChunk: (chunk: Buffer, offset: number) => void): number {
   const memory = Buffer.allocUnsafe(DIGEST_CHUNK_BYTES);

@@ -45,6 +45,10 @@ type Refusal = Extract<PromoteReply<'promote.apply'>, { outcome: 'refused' }>;
 /** How many steps are done before other requests are let in, unless time has passed. */
 const STEPS_AT_ONCE = 64;
 const TURN_MS = 20;
+/** In a file that is long to read what was told last is told again, so that whoever waits knows that work goes on. */
+const TELL_MS = 1000;
+/** A look at the history lets nobody in: requests that come meanwhile are answered after it. */
+const freely = (): undefined => undefined;
 
 /** Answers the requests of one process. `tell` sends progress, `log` takes sentences for the owner; `bootId` is the kernel's. */
 export class PromoteHandlers {
@@ -117,8 +121,8 @@ export class PromoteHandlers {
   }
 
   /** Promotions that are kept, newest first. */
-  history(): PromoteReply<'promote.history'> {
-    const promotions = pastPromotions(this.#given);
+  async history(): Promise<PromoteReply<'promote.history'>> {
+    const promotions = await pastPromotions(this.#given, freely);
     if (this.#isKnownSettled()) return { promotions };
     const refusal = { code: 'PROMOTION_RECOVERY_REQUIRED' } as const;
     return { promotions: promotions.map((past) => ({ ...past, refusal: past.refusal ?? refusal })) };
@@ -128,7 +132,7 @@ export class PromoteHandlers {
   undoPlan(body: PromoteBody<'promote.undo-plan'>): Promise<PromoteReply<'promote.undo-plan'>> {
     return this.#answered(() => {
       if (!this.#isSettled()) throw new Stopped('PROMOTION_RECOVERY_REQUIRED');
-      return undoPlan(this.#given, body);
+      return undoPlan(this.#given, freely, body);
     });
   }
 
@@ -253,18 +257,26 @@ export class PromoteHandlers {
   #pace(): Pace {
     let steps = 0;
     let last = Date.now();
-    let told: Phase | undefined;
+    let at: { readonly phase: Phase; readonly done: number; readonly total: number } | undefined;
+    let toldAt = 0;
+    const turn = async (isNews: boolean): Promise<void> => {
+      if (at !== undefined && (isNews || Date.now() - toldAt >= TELL_MS)) {
+        toldAt = Date.now();
+        this.#tell(at.phase, at.done, at.total);
+      }
+      await new Promise((resolve) => void setImmediate(resolve));
+      last = Date.now();
+      if (this.#isCancelled && at?.phase !== 'cleaning') throw new Stopped('CANCELLED');
+    };
     return {
       log: this.#log,
+      turn: () => (Date.now() - last >= TURN_MS ? turn(false) : undefined),
       step: async (phase, done, total) => {
         steps += 1;
-        const isDue = steps % STEPS_AT_ONCE === 0 || Date.now() - last >= TURN_MS || phase !== told || done === total;
-        if (isDue) {
-          this.#tell(phase, done, total);
-          told = phase;
-          await new Promise((resolve) => void setImmediate(resolve));
-          last = Date.now();
-        }
+        const isDue =
+          steps % STEPS_AT_ONCE === 0 || Date.now() - last >= TURN_MS || phase !== at?.phase || done === total;
+        at = { phase, done, total };
+        if (isDue) await turn(true);
         if (this.#isCancelled && phase !== 'cleaning') throw new Stopped('CANCELLED');
       },
     };

@@ -4,7 +4,8 @@
  */
 import { NativeError } from '../runtime/libc.ts';
 import { LEASE, getLease, setLease } from '../runtime/native-locks.ts';
-import { digestDescriptor } from '../files/digest.ts';
+import { digestDescriptor, digestInTurns } from '../files/digest.ts';
+import type { Turn } from '../files/digest.ts';
 
 /** What the file system answered to the wish for a lease. */
 export type LeaseAnswer = 'held' | 'in-use' | 'unsupported';
@@ -39,20 +40,46 @@ export type UnderLease<Result> =
   | { readonly found: 'in-use' }
   | { readonly found: 'changed' };
 
+/** What is done to a file under a lease; it gets a question that tells whether a writer waits by now, and must undo what it did when one does. */
+type Work<Result> = (writerWaits: () => boolean) => Result;
+
+/** An open file, the digest that it must have, and whether its file system gives leases. */
+export interface Leased {
+  readonly descriptor: number;
+  readonly sha256: string;
+  readonly leases: boolean;
+}
+
 /**
- * Does `work` while nobody writes to an open file whose content is the expected one. `work` gets a question that tells
- * whether a writer waits by now, and must undo what it did when one does. Without leases the digest alone is compared. The
- * caller closes the descriptor right after it.
+ * Does `work` while nobody writes to an open file whose content is the expected one. Without leases the digest alone is compared.
+ * The caller closes the descriptor right after it.
  */
-export function underLease<Result>(
-  descriptor: number,
-  sha256: string,
-  leases: boolean,
-  work: (writerWaits: () => boolean) => Result,
+export function underLease<Result>(file: Leased, work: Work<Result>): UnderLease<Result> {
+  const answer = ask(file);
+  return conclude(file, answer, digestDescriptor(file.descriptor).sha256 === file.sha256, work);
+}
+
+/** As underLease, letting others in while the file is read; `work` follows the last piece at once. */
+export async function underLeaseInTurns<Result>(
+  file: Leased,
+  turn: Turn,
+  work: Work<Result>,
+): Promise<UnderLease<Result>> {
+  const answer = ask(file);
+  return conclude(file, answer, (await digestInTurns(file.descriptor, turn)).sha256 === file.sha256, work);
+}
+
+function ask({ descriptor, leases }: Leased): LeaseAnswer {
+  return leases ? takeLease(descriptor) : 'unsupported';
+}
+
+function conclude<Result>(
+  { descriptor }: Leased,
+  answer: LeaseAnswer,
+  isExpected: boolean,
+  work: Work<Result>,
 ): UnderLease<Result> {
-  const answer = leases ? takeLease(descriptor) : 'unsupported';
   if (answer === 'in-use') return { found: 'in-use' };
-  const isExpected = digestDescriptor(descriptor).sha256 === sha256;
   const outcome: UnderLease<Result> = isExpected
     ? { found: 'quiet', result: work(() => answer === 'held' && writerWaits(descriptor)) }
     : { found: 'changed' };

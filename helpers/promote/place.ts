@@ -7,38 +7,41 @@
  */
 import { closeSync } from 'node:fs';
 import { RENAME, renameat2, statx } from '../runtime/native-files.ts';
-import { digestDescriptor } from '../files/digest.ts';
+import { digestInTurns } from '../files/digest.ts';
+import type { Turn } from '../files/digest.ts';
 import type { Facts, Step } from './journal-records.ts';
-import { underLease } from './lease.ts';
+import { underLeaseInTurns } from './lease.ts';
 import { Stopped, stopFor } from './stop.ts';
-import { atPlace, isEmptyFolder, isSame, isStillAt, openAt, slotName, statusAt } from './tree.ts';
+import { isEmptyFolder, isSame, isStillAt, openAt, slotName, statusAt, whileAtPlace } from './tree.ts';
 import type { Place, Tree } from './tree.ts';
 
 const ITSELF = Buffer.alloc(0);
 
-/** Places one step. Throws Stopped, with the step before as it was; the whole promotion is then taken back. */
-export function placeStep(tree: Tree, step: Step): void {
+/** Places one step, letting others in while files are read. Rejects with Stopped, with the step before as it was; the whole promotion is then taken back. */
+export async function placeStep(tree: Tree, step: Step, turn: Turn): Promise<void> {
   const path = Buffer.from(step.path);
   try {
-    atPlace(tree.root, path, (place) => placeAt(tree, place, step, path));
+    await whileAtPlace(tree.root, path, (place) => placeAt(tree, place, step, turn));
   } catch (error) {
     throw stopFor(error, path);
   }
 }
 
-function placeAt(tree: Tree, place: Place, step: Step, path: Buffer): void {
-  if (step.after !== null && step.type === 'file') checkStaged(tree, step, step.after, path);
+async function placeAt(tree: Tree, place: Place, step: Step, turn: Turn): Promise<void> {
+  const path = Buffer.from(step.path);
+  if (step.after !== null && step.type === 'file') await checkStaged(tree, step, step.after, turn);
   if (step.before === null) putNew(tree, place, step, path);
   else if (step.type === 'directory') takeFolder(tree, place, step, step.before, path);
-  else takeFile(tree, place, step, step.before, path);
+  else await takeFile(tree, place, step, step.before, turn);
 }
 
 /** The new content once more, just before it becomes the person's file (N-153). */
-function checkStaged(tree: Tree, step: Step, after: Facts, path: Buffer): void {
+async function checkStaged(tree: Tree, step: Step, after: Facts, turn: Turn): Promise<void> {
   const descriptor = openAt(tree.stage, slotName(step.slot));
   try {
-    const same = isSame(statx(descriptor, ITSELF), after) && digestDescriptor(descriptor).sha256 === after.sha256;
-    if (!same) throw new Stopped('PROMOTION_REVIEW_STALE', path);
+    const same =
+      isSame(statx(descriptor, ITSELF), after) && (await digestInTurns(descriptor, turn)).sha256 === after.sha256;
+    if (!same) throw new Stopped('PROMOTION_REVIEW_STALE', Buffer.from(step.path));
   } finally {
     closeSync(descriptor);
   }
@@ -54,15 +57,15 @@ function putNew(tree: Tree, place: Place, step: Step, path: Buffer): void {
   throw new Stopped('PROMOTION_UNSAFE_PATH', path);
 }
 
-function takeFile(tree: Tree, place: Place, step: Step, before: Facts, path: Buffer): void {
+async function takeFile(tree: Tree, place: Place, step: Step, before: Facts, turn: Turn): Promise<void> {
+  const path = Buffer.from(step.path);
   const target = openAt(place.folder, place.name);
   try {
     const status = statx(target, ITSELF);
     const untouched = isSame(status, before) && status.nlink === 1 && (status.mode & 0o7777) === before.mode;
     if (!untouched) throw new Stopped('PROMOTION_CONFLICT', path);
-    const outcome = underLease(target, before.sha256, tree.leases, (writerWaits) =>
-      swap(tree, place, step, writerWaits),
-    );
+    const leased = { descriptor: target, sha256: before.sha256, leases: tree.leases };
+    const outcome = await underLeaseInTurns(leased, turn, (writerWaits) => swap(tree, place, step, writerWaits));
     if (outcome.found === 'quiet' && outcome.result === 'placed') return;
     const inUse = outcome.found === 'in-use' || (outcome.found === 'quiet' && outcome.result === 'in-use');
     throw new Stopped(inUse ? 'PROMOTION_IN_USE' : 'PROMOTION_CONFLICT', path);

@@ -7,7 +7,8 @@ import { ATTRIBUTE, statx } from '../runtime/native-files.ts';
 import type { FileStatus } from '../runtime/native-files.ts';
 import { fstatfs } from '../runtime/native-folders.ts';
 import { lossesOf } from '../files/belongings.ts';
-import { digestDescriptor } from '../files/digest.ts';
+import { digestInTurns } from '../files/digest.ts';
+import type { Turn } from '../files/digest.ts';
 import { kindOf } from '../files/walk.ts';
 import { fileSystemName } from './disk.ts';
 import type { Facts } from './journal-records.ts';
@@ -15,7 +16,7 @@ import { ownUid } from './own-folder.ts';
 import { folderOf } from './folder-times.ts';
 import type { Planned, Side } from './plan.ts';
 import { Stopped, stopFor } from './stop.ts';
-import { atPlace, factsOf, isSame, namesIn, openAt, openFolderAt, statusAt } from './tree.ts';
+import { atPlace, factsOf, isSame, namesIn, openAt, openFolderAt, statusAt, whileAtPlace } from './tree.ts';
 import type { Place } from './tree.ts';
 
 const ITSELF = Buffer.alloc(0);
@@ -41,21 +42,27 @@ export function shapeOf(plan: readonly Planned[]): Shape {
 }
 
 /** How closely a file is looked at; `by time` believes that one whose time is as it was left is as it was left. */
-export type Look = 'whole' | 'by time';
+type Look = 'whole' | 'by time';
 
-/** Checks one planned step and returns the facts of the file that it takes away, or null. Throws Stopped. */
-export function preflight(root: number, planned: Planned, shape: Shape, look: Look = 'whole'): Facts | null {
+/** How a step is looked at. */
+export interface How {
+  readonly look: Look;
+  readonly turn: Turn;
+}
+
+/** Checks one planned step, letting others in while a file is read, and returns the facts of the file that it takes away, or null. Rejects with Stopped. */
+export async function preflight(root: number, planned: Planned, shape: Shape, how: How): Promise<Facts | null> {
   const { path, before } = planned;
   try {
     if (before === null) {
       checkFree(root, path, shape);
       return null;
     }
-    return atPlace(root, path, (place) => {
+    return await whileAtPlace(root, path, async (place) => {
       checkFolder(place, path);
       return planned.type === 'directory'
         ? checkOldFolder(place, path, before, shape)
-        : checkOldFile(root, place, { ...planned, before }, look);
+        : checkOldFile(root, place, { ...planned, before }, how);
     });
   } catch (error) {
     throw stopFor(error, path);
@@ -101,7 +108,12 @@ function checkOld({ folder, name }: Place, path: Buffer, before: Side, kind: 'fi
   return status;
 }
 
-function checkOldFile(root: number, place: Place, planned: Planned & { before: Side }, look: Look): Facts {
+async function checkOldFile(
+  root: number,
+  place: Place,
+  planned: Planned & { before: Side },
+  { look, turn }: How,
+): Promise<Facts> {
   const { path, change, before } = planned;
   const status = checkOld(place, path, before, 'file');
   if (Number(status.size) !== before.bytes) throw new Stopped('PROMOTION_CONFLICT', path);
@@ -110,7 +122,7 @@ function checkOldFile(root: number, place: Place, planned: Planned & { before: S
     const facts = factsOf(status, before.sha256);
     if (!isSame(statx(descriptor, ITSELF), facts)) throw new Stopped('PROMOTION_CONFLICT', path);
     const isAsLeft = look === 'by time' && before.known?.mtimeNs === facts.mtimeNs;
-    if (!isAsLeft && digestDescriptor(descriptor).sha256 !== before.sha256)
+    if (!isAsLeft && (await digestInTurns(descriptor, turn)).sha256 !== before.sha256)
       throw new Stopped('PROMOTION_CONFLICT', path);
     // What the person did not see going is not taken: an attribute that came after the review is a change of the file too.
     const unseen = change === 'modified' && lossesOf(descriptor, root).some((loss) => !before.lost.includes(loss));

@@ -7,7 +7,8 @@ import type { Facts } from './journal-records.ts';
 import { UntrustedFile } from './own-folder.ts';
 import type { Planned, Side } from './plan.ts';
 import { stageFile, stageFolder } from './stage.ts';
-import type { Mismatch, Target } from './stage.ts';
+import type { Target } from './stage.ts';
+import type { Mismatch } from './stage-content.ts';
 import { isTrouble, Stopped, stopFor } from './stop.ts';
 import { atPlace, openAt } from './tree.ts';
 
@@ -28,12 +29,12 @@ export function draftContents(draft: number): Contents {
   return { open: (content) => openContent(draft, content), mismatch: 'PROMOTION_REVIEW_STALE' };
 }
 
-/** Stages what a step will place and returns its facts, or null for a deletion. Throws Stopped, NativeError. */
-export function stageStep(staging: Staging, planned: Planned): Facts | null {
+/** Stages what a step will place and returns its facts, or null for a deletion. Rejects with Stopped, NativeError. */
+export async function stageStep(staging: Staging, planned: Planned): Promise<Facts | null> {
   const { path, after } = planned;
   if (after === null) return null;
   try {
-    const facts = stageSide(staging, planned, after);
+    const facts = await stageSide(staging, planned, after);
     // The kernel takes a set-group bit away without a word where the group is not ours; what comes back is as it was.
     if (after.known !== undefined && facts.mode !== after.mode) throw new Stopped('PROMOTION_UNSAFE_PATH', path);
     return facts;
@@ -42,21 +43,19 @@ export function stageStep(staging: Staging, planned: Planned): Facts | null {
   }
 }
 
-function stageSide(staging: Staging, planned: Planned, after: Side): Facts {
+async function stageSide(staging: Staging, planned: Planned, after: Side): Promise<Facts> {
   const { slot, path, before, type } = planned;
   if (type === 'directory') return stageFolder(staging.stage, slot, after.mode, staging.sync);
   if (before === null) return stageNew(staging, planned, after);
-  return atPlace(staging.root, path, ({ folder, name }) => {
-    const replaced = openAt(folder, name);
-    try {
-      return stageChanged(staging, planned, after, replaced);
-    } finally {
-      closeSync(replaced);
-    }
-  });
+  const replaced = atPlace(staging.root, path, ({ folder, name }) => openAt(folder, name));
+  try {
+    return await stageChanged(staging, planned, after, replaced);
+  } finally {
+    closeSync(replaced);
+  }
 }
 
-function stageNew(staging: Staging, planned: Planned, after: Side): Facts {
+async function stageNew(staging: Staging, planned: Planned, after: Side): Promise<Facts> {
   const { slot, path, content } = planned;
   const { contents } = staging;
   if (content === null) throw new Stopped('PROMOTION_MANIFEST_INVALID', path);
@@ -66,7 +65,7 @@ function stageNew(staging: Staging, planned: Planned, after: Side): Facts {
   });
 }
 
-function stageChanged(staging: Staging, planned: Planned, after: Side, replaces: number): Facts {
+async function stageChanged(staging: Staging, planned: Planned, after: Side, replaces: number): Promise<Facts> {
   const { contents } = staging;
   const { slot, path, content, before } = planned;
   const lost = before?.lost ?? [];
@@ -81,7 +80,12 @@ function stageChanged(staging: Staging, planned: Planned, after: Side, replaces:
 }
 
 /** Opens new content; one that is missing or is something else is not what was planned. */
-function withContent(contents: Contents, content: number, path: Buffer, work: (descriptor: number) => Facts): Facts {
+async function withContent(
+  contents: Contents,
+  content: number,
+  path: Buffer,
+  work: (descriptor: number) => Promise<Facts>,
+): Promise<Facts> {
   let descriptor: number;
   try {
     descriptor = contents.open(content);
@@ -93,7 +97,7 @@ function withContent(contents: Contents, content: number, path: Buffer, work: (d
     throw isOther ? new Stopped(contents.mismatch, path, { cause }) : cause;
   }
   try {
-    return work(descriptor);
+    return await work(descriptor);
   } finally {
     closeSync(descriptor);
   }

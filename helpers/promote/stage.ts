@@ -21,14 +21,13 @@ import {
   unlinkat,
 } from '../runtime/native-files.ts';
 import { keptAttributes } from '../files/belongings.ts';
-import { digestDescriptor } from '../files/digest.ts';
+import type { Turn } from '../files/digest.ts';
 import { setTime } from './folder-times.ts';
-import { hasHoles, pieceWriter } from './holes.ts';
 import type { Facts } from './journal-records.ts';
 import type { Side } from './plan.ts';
-import { share, SHARED_FROM_BYTES } from './share.ts';
+import { fillApproved } from './stage-content.ts';
+import type { Source } from './stage-content.ts';
 import { isTrouble, Stopped } from './stop.ts';
-import type { StopCode } from './stop.ts';
 import { factsOf, openFolderAt, slotName } from './tree.ts';
 
 const ITSELF = Buffer.alloc(0);
@@ -52,35 +51,25 @@ export function removeStage(root: number, name: string): void {
   unlinkat(root, Buffer.from(name), AT_REMOVEDIR);
 }
 
-/** The reason that ends a promotion whose new content is not the expected one. */
-export type Mismatch = Extract<StopCode, 'PROMOTION_REVIEW_STALE' | 'PROMOTION_CONFLICT' | 'PROMOTION_JOURNAL_INVALID'>;
-
-/** Where the content of a new file comes from: an open file, the code for content that is not the expected one, and the file it will replace with what of it is lost by approval. */
-export interface Source {
-  readonly descriptor: number;
-  readonly mismatch: Mismatch;
-  readonly replaces: number | undefined;
-  readonly lost: readonly string[];
-}
-
-/** Where a new file goes: the open stage folder, its number there, what the file system can (capabilities.ts), and whether it is synced at once. */
+/** Where a new file goes: the open stage folder, its number there, what the file system can (capabilities.ts), whether it is synced at once, and how others are let in meanwhile. */
 export interface Target {
   readonly stage: number;
   readonly slot: number;
   readonly unnamed: boolean;
   /** Whether files of the stage folder's file system can share blocks. */
   readonly reflink: boolean;
+  readonly turn: Turn;
   /** False where one syncfs of the whole stage follows. */
   readonly sync: boolean;
 }
 
-/** Copies approved content into the stage folder, hashing what is copied. Throws Stopped, NativeError. */
-export function stageFile(target: Target, source: Source, side: Side, path: Buffer): Facts {
-  const { stage, slot, sync, reflink } = target;
+/** Copies approved content into the stage folder, hashing what is copied. Rejects with Stopped, NativeError. */
+export async function stageFile(target: Target, source: Source, side: Side, path: Buffer): Promise<Facts> {
+  const { stage, slot, sync } = target;
   const unnamed = target.unnamed ? openUnnamed(stage) : undefined;
   const descriptor = unnamed ?? openNamed(stage, slotName(slot));
   try {
-    if (!(reflink && shareApproved(descriptor, source, side, path))) copyApproved(descriptor, source, side, path);
+    await fillApproved({ ...target, descriptor, source, side, path });
     const { replaces } = source;
     if (replaces !== undefined) keepBelongings({ ...source, replaces }, descriptor, path);
     fchmod(descriptor, side.mode);
@@ -111,32 +100,6 @@ export function openUnnamed(stage: number): number | undefined {
 export function openNamed(stage: number, name: Buffer): number {
   const flags = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
   return openat2(stage, name, { flags, mode: 0o600, resolve: RESOLVE_STRICT });
-}
-
-/** Whether the new file has the source's blocks now, after a look at what it got: the source may have changed at any time. */
-function shareApproved(descriptor: number, source: Source, side: Side, path: Buffer): boolean {
-  if (side.bytes < SHARED_FROM_BYTES || makesHoles(source) || !share(source.descriptor, descriptor)) return false;
-  // One that was made longer may be longer than anybody wants to read.
-  const isWhole = Number(statx(descriptor, ITSELF).size) === side.bytes;
-  if (!isWhole || digestDescriptor(descriptor).sha256 !== side.sha256) throw new Stopped(source.mismatch, path);
-  return true;
-}
-
-/** Whether pieces of zeros become holes: where the file that is replaced has some, and the new content, as it lies, has none to share. */
-function makesHoles({ replaces, descriptor }: Source): boolean {
-  if (replaces === undefined || !hasHoles(statx(replaces, ITSELF))) return false;
-  return !hasHoles(statx(descriptor, ITSELF));
-}
-
-function copyApproved(descriptor: number, source: Source, side: Side, path: Buffer): void {
-  const holes = source.replaces !== undefined && hasHoles(statx(source.replaces, ITSELF));
-  const write = pieceWriter(descriptor, side.bytes, holes);
-  const copied = digestDescriptor(source.descriptor, (chunk, offset) => {
-    // A source that grows while it is read would otherwise be copied until the disk is full.
-    if (offset + chunk.length > side.bytes) throw new Stopped(source.mismatch, path);
-    write(chunk, offset);
-  });
-  if (copied.sha256 !== side.sha256 || copied.bytes !== side.bytes) throw new Stopped(source.mismatch, path);
 }
 
 /** Group, attributes and, where only the mode changes, times of the file that is replaced: kept, or listed as lost in what was approved, or the promotion is refused (S-172). */

@@ -137,7 +137,7 @@ function whileUntouched(
   try {
     const status = statx(target, ITSELF);
     if (after === null || !isSame(status, after) || (status.mode & 0o7777) !== after.mode) return 'conflict';
-    const outcome = underLease(target, after.sha256, tree.leases, undo);
+    const outcome = underLease({ descriptor: target, sha256: after.sha256, leases: tree.leases }, undo);
     return outcome.found === 'quiet' && outcome.result ? 'before' : 'conflict';
   } finally {
     closeSync(target);

@@ -41,6 +41,21 @@ export function atPlace<Result>(root: number, path: Uint8Array, work: (place: Pl
   }
 }
 
+/** As atPlace, for work that lets others in between. Rejects with WalkRefused, PathRefused. */
+export async function whileAtPlace<Result>(
+  root: number,
+  path: Uint8Array,
+  work: (place: Place) => Promise<Result>,
+): Promise<Result> {
+  const names = splitPath(Buffer.from(path));
+  const folder = openFolder(root, names.slice(0, -1));
+  try {
+    return await work({ names, folder, name: names.at(-1) ?? ITSELF });
+  } finally {
+    closeSync(folder);
+  }
+}
+
 /**
  * Whether the folder that was opened still lies at its path. Throws NativeError where the disk does not let it be known.
  * THREAT: somebody moves it out of the root between open and rename, and the rename follows it outside. The rename is then

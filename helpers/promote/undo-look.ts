@@ -3,6 +3,7 @@
  * that would change. A file whose time is as the promotion left it is not read; the undo itself reads all of them.
  */
 import { rootIdentity } from '../files/root.ts';
+import type { Turn } from '../files/digest.ts';
 import type { Past, UndoPlan, UndoRefusal } from '../protocol/history-facts.ts';
 import { promotionIdSchema } from '../protocol/ids.ts';
 import type { PromotionId } from '../protocol/ids.ts';
@@ -26,15 +27,20 @@ const PLAN_LIMIT = { changes: 10_000, bytes: 800_000 } as const;
 const CHANGE_BYTES = 64;
 
 /** Every kept promotion, newest first, each with the reason for which it cannot be undone now. */
-export function pastPromotions(scene: Scene): Past[] {
+export async function pastPromotions(scene: Scene, turn: Turn): Promise<Past[]> {
   const undos = undosIn(scene.own);
-  const all = pastIds(scene.own).map((promotion) => pastOf(scene, promotion, undos));
+  const all: Past[] = [];
+  for (const promotion of pastIds(scene.own)) all.push(await pastOf({ ...scene, turn }, promotion, undos));
   return all.toSorted((one, two) => (two.facts?.at ?? 0) - (one.facts?.at ?? 0)).slice(0, PAST_LIMIT.promotions);
 }
 
 /** What undoing a promotion would change, from a number on, while it can be undone. */
-export function undoPlan(scene: Scene, { promotion, from }: PromoteBody<'promote.undo-plan'>): UndoPlan {
-  const { past, plan, refusal } = look(scene, promotion, undosIn(scene.own));
+export async function undoPlan(
+  scene: Scene,
+  turn: Turn,
+  { promotion, from }: PromoteBody<'promote.undo-plan'>,
+): Promise<UndoPlan> {
+  const { past, plan, refusal } = await look({ ...scene, turn }, promotion, undosIn(scene.own));
   if (refusal !== null) return { outcome: 'refused', ...refusal };
   const inOrderOfPaths = plan.toSorted((one, two) => Buffer.compare(one.path, two.path));
   return {
@@ -53,8 +59,8 @@ function changesOf(plan: readonly Planned[]): Extract<UndoPlan, { outcome: 'poss
   return over === -1 ? changes : changes.slice(0, Math.max(1, over));
 }
 
-function pastOf(scene: Scene, promotion: PromotionId, undos: readonly Prepared[]): Past {
-  const { past, refusal } = look(scene, promotion, undos);
+async function pastOf(scene: Seen, promotion: PromotionId, undos: readonly Prepared[]): Promise<Past> {
+  const { past, refusal } = await look(scene, promotion, undos);
   const old = oldFilesOf(scene.own, promotion);
   const facts = past === undefined ? null : factsOf(past.prepared);
   return { promotion, facts, fileCount: old.count, byteCount: old.bytes, refusal: refusal && shortened(refusal) };
@@ -68,18 +74,22 @@ function factsOf({ begin: { run, at, undoes }, steps }: Prepared): Past['facts']
   return { run, at, undoes: promotionIdSchema.safeParse(undoes).data ?? null, changeCount: steps.length };
 }
 
+/** A scene, and how others are let in while files of it are read. */
+type Seen = Scene & { readonly turn: Turn };
+
 type Looked =
   | { readonly past: PastPromotion; readonly plan: readonly Planned[]; readonly refusal: null }
   | { readonly past: PastPromotion | undefined; readonly plan?: never; readonly refusal: UndoRefusal };
 
-function look(scene: Scene, promotion: PromotionId, undos: readonly Prepared[]): Looked {
+async function look(scene: Seen, promotion: PromotionId, undos: readonly Prepared[]): Promise<Looked> {
   let past: PastPromotion | undefined;
   try {
     past = readPast(scene.own, promotion);
+    const how = { look: 'by time', turn: scene.turn } as const;
     const reversal = reverse(scene, promotion, past, undos);
     const shape = shapeOf(reversal.plan);
     checkRoom(scene.root, reversal.plan);
-    for (const planned of reversal.plan) preflight(scene.root, planned, shape, 'by time');
+    for (const planned of reversal.plan) await preflight(scene.root, planned, shape, how);
     return { ...reversal, refusal: null };
   } catch (error) {
     if (error instanceof UndoRefused || error instanceof Stopped) return { past, refusal: refusalOf(error) };

@@ -25,6 +25,7 @@ export async function promoteHere<Result>(
   scene: PromotionScene,
   work: (handlers: PromoteHandlers) => Result | Promise<Result>,
   log: (sentence: string) => void = none,
+  tell: ConstructorParameters<typeof PromoteHandlers>[2] = none,
 ): Promise<Result> {
   const given = [scene.root, scene.draft, scene.own, scene.owner, scene.configuration];
   const opened = given.map((folder) => fs.openSync(folder, 'r'));
@@ -32,7 +33,7 @@ export async function promoteHere<Result>(
   const handlers = new PromoteHandlers(
     { root, draft, own, owner, configuration, forbidden: [] },
     'this boot',
-    none,
+    tell,
     log,
   );
   try {

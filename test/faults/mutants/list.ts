@@ -66,7 +66,8 @@ const CHECKS: Readonly<Record<string, readonly (readonly [string, string])[]>> =
   'lease.ts': [
     ["leases ? takeLease(descriptor) : 'unsupported'", "'unsupported'"],
     ["answer === 'in-use'", 'false'],
-    ['digestDescriptor(descriptor).sha256 === sha256', 'true'],
+    ['digestDescriptor(file.descriptor).sha256 === file.sha256', 'true'],
+    ['(await digestInTurns(file.descriptor, turn)).sha256 === file.sha256', 'true'],
     ['getLease(descriptor) !== LEASE.READ', 'false'],
   ],
   'own-folder.ts': [
@@ -82,7 +83,7 @@ const CHECKS: Readonly<Record<string, readonly (readonly [string, string])[]>> =
     ['status.nlink === 1', 'true'],
     [' && (status.mode & 0o7777) === before.mode', ''],
     [' || (status.mode & 0o7777) !== before.mode', ''],
-    ['digestDescriptor(descriptor).sha256 === after.sha256', 'true'],
+    ['(await digestInTurns(descriptor, turn)).sha256 === after.sha256', 'true'],
   ],
   'preflight.ts': [
     ['status.uid !== ownUid()', 'false'],
@@ -93,7 +94,7 @@ const CHECKS: Readonly<Record<string, readonly (readonly [string, string])[]>> =
     ['(status.mode & 0o7777) !== before.mode', 'false'],
     ['(status.mode & OWNER_WRITES) === 0', 'false'],
     ['Number(status.size) !== before.bytes', 'false'],
-    ['digestDescriptor(descriptor).sha256 !== before.sha256', 'false'],
+    ['(await digestInTurns(descriptor, turn)).sha256 !== before.sha256', 'false'],
     ['!gone.has(keyOf(child))', 'false'],
   ],
   'recover.ts': [
@@ -107,12 +108,12 @@ const CHECKS: Readonly<Record<string, readonly (readonly [string, string])[]>> =
     [' && status.uid === ownUid()', ''],
     ['status.ino.toString() !== ino', 'false'],
   ],
-  'stage.ts': [
+  'stage-content.ts': [
     ['copied.sha256 !== side.sha256', 'false'],
     ['copied.bytes !== side.bytes', 'false'],
     ['offset + chunk.length > side.bytes', 'false'],
     ['!isWhole || ', ''],
-    ['digestDescriptor(descriptor).sha256 !== side.sha256', 'false'],
+    ['(await digestInTurns(descriptor, turn)).sha256 !== side.sha256', 'false'],
   ],
   'take-back.ts': [
     [' || (status.mode & 0o7777) !== after.mode', ''],
