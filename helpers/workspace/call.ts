@@ -14,6 +14,7 @@ import type { OpenDraft } from './open-draft.ts';
 import type { Pool } from './pool.ts';
 import type { RootGuard } from './root-guard.ts';
 import type { Rules } from './rules.ts';
+import type { LastSealed } from './sealed.ts';
 import { isUnchanged, keyOf, View, type Opened, type Place } from './view.ts';
 
 /** What the process holds for all operations; `root` is the open root. */
@@ -23,6 +24,7 @@ export interface Services {
   readonly store: DraftStore;
   readonly pool: Pool;
   readonly digests: Digests;
+  readonly lastSealed: LastSealed;
 }
 
 /** One operation that is running. */

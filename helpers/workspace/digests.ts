@@ -7,7 +7,8 @@ import { isUnchanged, type Opened } from './view.ts';
 
 /** A file up to this size is hashed at once; a larger one leaves the main loop. */
 export const INLINE_LIMIT_BYTES = 1_048_576;
-const KEPT_LIMIT = 10_000;
+/** As many as a draft has paths: the next look at its review hashes none again. */
+const KEPT_LIMIT = 20_000;
 /** The kernel's clock of files ticks: two changes within one tick have the same time. A younger file is hashed each time. */
 const SETTLED_MS = 2_000;
 

@@ -5,12 +5,13 @@
 import { fstatfs } from '../runtime/native-folders.ts';
 import { OperationFailed } from './failures.ts';
 
-/** How many drafts there may be, their bytes on the disk, and what must stay free there: bytes, or a share if that is less. */
+/** How many drafts there may be, their bytes on the disk, what must stay free there (bytes, or a share if that is less), and the changed paths that drafts which nobody uses hold in memory. */
 export interface MachineLimits {
   readonly drafts: number;
   readonly bytes: number;
   readonly reserveBytes: number;
   readonly reserveShare: number;
+  readonly idlePaths: number;
 }
 
 /** The limits of every machine. */
@@ -19,6 +20,8 @@ export const MACHINE_LIMITS: MachineLimits = {
   bytes: 1_073_741_824,
   reserveBytes: 268_435_456,
   reserveShare: 0.02,
+  // some 30 MiB
+  idlePaths: 60_000,
 };
 
 const limit = (what: string): OperationFailed =>
@@ -31,7 +34,7 @@ export class DraftBudget {
   readonly #sizes = new Map<number, number>();
   #total = 0;
 
-  constructor(drafts: number, limits: MachineLimits = MACHINE_LIMITS) {
+  constructor(drafts: number, limits: MachineLimits) {
     this.#drafts = drafts;
     this.#limits = limits;
   }

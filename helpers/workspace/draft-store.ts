@@ -15,7 +15,7 @@ import { entriesIn, openFolder } from '../files/walk.ts';
 import type { DraftFacts } from '../protocol/draft-facts.ts';
 import type { PromotionId, RunId } from '../protocol/ids.ts';
 import { AT_REMOVEDIR, statx, unlinkat } from '../runtime/native-files.ts';
-import { DraftBudget, type MachineLimits } from './draft-budget.ts';
+import { DraftBudget, MACHINE_LIMITS, type MachineLimits } from './draft-budget.ts';
 import { denied, unavailable } from './failures.ts';
 import { OpenDraft } from './open-draft.ts';
 import type { WorkspaceRefusal } from './protocol.ts';
@@ -57,13 +57,15 @@ export class DraftStore {
   readonly #drafts: number;
   readonly #rootIdentity: string;
   readonly #budget: DraftBudget;
+  readonly #idlePaths: number;
   readonly #slots = new Map<RunId, number>();
   readonly #held = new Map<string, Held>();
   readonly #queues = new Map<string, Promise<unknown>>();
   #nextSlot = 1;
 
   /** Reads which drafts there are; a draft whose making a crash cut off is removed. */
-  constructor(drafts: number, rootIdentity: string, limits?: MachineLimits) {
+  constructor(drafts: number, rootIdentity: string, limits: MachineLimits = MACHINE_LIMITS) {
+    this.#idlePaths = limits.idlePaths;
     this.#drafts = drafts;
     this.#rootIdentity = rootIdentity;
     this.#budget = new DraftBudget(drafts, limits);
@@ -250,7 +252,11 @@ export class DraftStore {
     held.users -= 1;
     if (held.users === 0 && this.#held.get(held.draft.header.run) !== held) held.draft.close();
     const idle = [...this.#held].filter(([, { users }]) => users === 0);
-    for (const [run, { draft }] of idle.slice(0, Math.max(0, idle.length - IDLE_LIMIT))) {
+    let paths = 0;
+    // the one that was used last stays, whatever it holds
+    for (const [index, [run, { draft }]] of idle.toReversed().entries()) {
+      paths += draft.entries.size;
+      if (index === 0 || (index < IDLE_LIMIT && paths <= this.#idlePaths)) continue;
       this.#held.delete(run);
       draft.close();
     }

@@ -18,6 +18,7 @@ import {
   type WorkspaceRequest,
 } from './protocol.ts';
 import { RootGuard } from './root-guard.ts';
+import { LastSealed } from './sealed.ts';
 
 /** Largest manifest that a reply to `workspace.freeze` carries; `promote` reads the draft itself in any case. */
 const MANIFEST_LIMIT_BYTES = 900_000;
@@ -42,7 +43,7 @@ export function makeServices({ root, drafts, forbiddenFolders, tasks, limits }: 
   const guard = new RootGuard(root, drafts, forbiddenChains(forbiddenFolders));
   const pool = new Pool(tasks);
   const store = new DraftStore(drafts, guard.facts.rootIdentity.toString('hex'), limits);
-  return { root, guard, store, pool, digests: new Digests(pool) };
+  return { root, guard, store, pool, digests: new Digests(pool), lastSealed: new LastSealed() };
 }
 
 /** The handlers over those services. */

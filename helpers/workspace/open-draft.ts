@@ -31,8 +31,15 @@ import type { Overlay } from './view.ts';
 const flush = promisify(fsync);
 const writeAt = promisify(write);
 
-/** What a draft may hold: changed paths, and bytes of changed content. Nothing else of the tree counts. */
-export const DRAFT_LIMITS = { paths: 10_000, bytes: 134_217_728 } as const;
+/**
+ * What a draft may hold: changed paths, and bytes of changed content. Nothing else of the tree counts.
+ *
+ * Paths: as many entries as a promotion is shown to apply within its memory (S-176); an open draft takes some 10 MiB here then.
+ * Bytes: an eighth of what all drafts of a machine may take (draft-budget.ts). A draft is what one person reads before approving,
+ * and its bytes stand three times on the disk while it is promoted: in the draft, in the stage folder, and what they replace in the
+ * history. What promote takes is more, for files that stand already: a mode alone, or a removal, brings no bytes into a draft.
+ */
+export const DRAFT_LIMITS = { paths: 20_000, bytes: 134_217_728 } as const;
 /** An index below this size is never rewritten, bytes. */
 const COMPACT_ABOVE_BYTES = 1_048_576;
 
@@ -52,6 +59,8 @@ export class OpenDraft implements Overlay {
   readonly entries: Map<PathKey, Entry>;
   frozenFor: PromotionId | null;
   changedAt: number;
+  /** Counts the steps since it was opened. */
+  revision = 0;
   readonly #budget: DraftBudget;
   #index: number;
   #checksum: Buffer;
@@ -175,6 +184,7 @@ export class OpenDraft implements Overlay {
     const at = Date.now();
     await this.#append((previous) => sealSteps(previous, at, steps));
     this.changedAt = at;
+    this.revision += 1;
     this.#contentBytes += after - before;
     this.#adopt(steps);
     this.#noteSize();

@@ -10,6 +10,7 @@ import { fromPathText } from '../protocol/path-text.ts';
 import type { Call } from './call.ts';
 import { denied, OperationFailed } from './failures.ts';
 import type { OpenDraft } from './open-draft.ts';
+import type { Sealed } from './sealed.ts';
 import { isUnchanged, keyOf } from './view.ts';
 
 type Reviewed = OperationSuccess<'workspace.review'>;
@@ -19,15 +20,13 @@ const PAGE_CHANGES = 100;
 const PAGE_LIMIT_BYTES = 60_000;
 const CURSOR_DIGITS = 16;
 
-/** A manifest with its canonical bytes and their digest. */
-export interface Sealed {
-  readonly manifest: Manifest;
-  readonly bytes: Buffer;
-  readonly digest: string;
-}
-
 /** The manifest of a run, also of one that has changed nothing. Throws OperationFailed where the rules now hide a change. */
 export function sealedFor(call: Call, draft: OpenDraft | undefined): Sealed {
+  const seal = (): Sealed => sealFor(call, draft);
+  return draft === undefined ? seal() : call.services.lastSealed.take(draft, call.rules, seal);
+}
+
+function sealFor(call: Call, draft: OpenDraft | undefined): Sealed {
   const rootIdentity = call.services.guard.facts.rootIdentity.toString('hex');
   const manifest: Manifest = draft
     ? manifestOf(draft)

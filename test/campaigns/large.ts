@@ -1,13 +1,17 @@
 /*
  * Promotions at the size of their limits through the confined promote: 20,000 entries with 1 GB, applied or cancelled anywhere, and
- * a file of 5 GB with holes, whose mode, content or existence changes.
+ * a file of 5 GB with holes, whose mode, content or existence changes; and 20,000 entries that workspace itself drafted and reviewed.
  */
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
+import path from 'node:path';
+import { slotName } from '../../helpers/files/draft.ts';
+import type { OperationSuccess } from '../../helpers/protocol/operations.ts';
 import { applyMeasured, draftMany, PEAK_LIMIT_KIB } from '../fakes/many-entries.ts';
-import { PromotionScene } from '../fakes/promotion-scene.ts';
+import { PromotionScene, RUN } from '../fakes/promotion-scene.ts';
 import { installRows } from '../fakes/real-row.ts';
 import type { RealInstallation } from '../fakes/real-row.ts';
+import { Bench, newPromotion } from '../helpers/workspace/bench.ts';
 import type { Campaign, Draw } from './campaign.ts';
 
 const ENTRIES = 20_000;
@@ -25,7 +29,9 @@ export const large: Campaign = {
       async round(draw) {
         const scene = new PromotionScene();
         try {
-          return draw.below(3) === 0 ? await huge(scene, installation, draw) : await many(scene, installation, draw);
+          const kind = draw.below(6);
+          if (kind < 2) return await huge(scene, installation, draw);
+          return kind === 2 ? await drafted(scene, installation) : await many(scene, installation, draw);
         } finally {
           scene.remove();
         }
@@ -51,6 +57,39 @@ async function many(scene: PromotionScene, installation: RealInstallation, draw:
   assert.equal(reply.code, 'CANCELLED');
   assert.deepEqual(scene.listing(), before);
   return `20,000 entries with 1 GiB, cancelled while ${phase}, peak under ${ceilMib(peakKib)} MiB`;
+}
+
+/** A folder with its files is removed by one operation, paged through, frozen under the digest of the review, and promoted. */
+async function drafted(scene: PromotionScene, installation: RealInstallation): Promise<string> {
+  scene.folderAt('many');
+  for (let file = 1; file < ENTRIES; file += 1) scene.put(`many/${file}`, `${file}`);
+  const bench = new Bench(undefined, scene.root);
+  try {
+    const asked = { run: RUN, withinMs: 120_000 };
+    await bench.done('file.delete', { path: 'many', recursive: true }, asked);
+    let pages = 0;
+    let manifestDigest = '';
+    for (let cursor: string | undefined = '0'; cursor !== undefined;) {
+      const page: OperationSuccess<'workspace.review'> = await bench.done('workspace.review', { cursor }, asked);
+      assert.equal(page.changeCount, ENTRIES);
+      pages += 1;
+      ({ cursor, manifestDigest } = page);
+    }
+    const frozen = { run: RUN, promotion: newPromotion(), manifestDigest };
+    const { slot } = await bench.handlers['workspace.freeze'](frozen);
+    const folder = path.join(bench.draftsPath, slotName(slot).toString());
+    for (const name of fs.readdirSync(folder)) {
+      fs.renameSync(path.join(folder, name), path.join(scene.draft, name));
+      scene.give(path.join(scene.draft, name));
+    }
+    const { reply, peakKib } = await applyMeasured(scene, installation);
+    assert.ok(peakKib < PEAK_LIMIT_KIB, `${peakKib} KiB at the peak`);
+    assert.ok(reply.outcome === 'promoted' && reply.manifestDigest === manifestDigest, JSON.stringify(reply));
+    assert.deepEqual(fs.readdirSync(scene.root), []);
+    return `20,000 entries drafted, reviewed in ${pages} pages and promoted, peak under ${ceilMib(peakKib)} MiB`;
+  } finally {
+    await bench.remove();
+  }
 }
 
 async function huge(scene: PromotionScene, installation: RealInstallation, draw: Draw): Promise<string> {

@@ -56,7 +56,8 @@ export interface Running {
 export const asking = { withinMs: 45_000 };
 
 const hex = (digits: number, fill: string): string => fill.repeat(digits).slice(0, digits);
-const RUN = runIdSchema.parse(`run_${hex(32, 'a')}`);
+/** The run that every draft of a scene belongs to. */
+export const RUN = runIdSchema.parse(`run_${hex(32, 'a')}`);
 const openFolder = (folder: string): number => fs.openSync(folder, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
 const sha = (bytes: string | Buffer): string => createHash('sha256').update(bytes).digest('hex');
 

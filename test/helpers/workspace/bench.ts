@@ -54,11 +54,12 @@ export class Bench {
   limits: MachineLimits | undefined;
   #descriptors: number[] = [];
 
-  constructor(base = os.tmpdir()) {
+  /** `root` is a folder that stands already; it stays. */
+  constructor(base = os.tmpdir(), root?: string) {
     this.folder = fs.mkdtempSync(path.join(base, 'workspace-'));
-    this.rootPath = path.join(this.folder, 'project');
+    this.rootPath = root ?? path.join(this.folder, 'project');
     this.draftsPath = path.join(this.folder, 'state', 'drafts');
-    fs.mkdirSync(this.rootPath);
+    if (root === undefined) fs.mkdirSync(this.rootPath);
     fs.mkdirSync(this.draftsPath, { recursive: true, mode: 0o700 });
     this.start();
   }

@@ -118,6 +118,27 @@ describe('workspace at size', function () {
     assert.deepEqual(fs.readdirSync(bench.draftsPath), []);
   });
 
+  it('a draft takes twenty thousand changed paths, which one review pages through, and refuses one more by name', async () => {
+    fs.mkdirSync(bench.at('many'));
+    for (let index = 0; index < 19_999; index += 1) fs.writeFileSync(bench.at('many', `${index}`), '');
+    const before = bench.treeDigest();
+    assert.match(await bench.fails('DRAFT_LIMIT', 'file.rename', { from: 'many', to: 'more' }), /20000/);
+    assert.equal((await bench.done('workspace.review', {})).changeCount, 0);
+    await bench.done('file.delete', { path: 'many', recursive: true });
+    assert.match(await bench.fails('DRAFT_LIMIT', 'file.write', { path: 'one', content: '' }), /20001 .* 20000/);
+    const paths: string[] = [];
+    const began = performance.now();
+    for (let cursor: string | undefined = '0'; cursor !== undefined;) {
+      const page: OperationSuccess<'workspace.review'> = await bench.done('workspace.review', { cursor });
+      paths.push(...page.changes.map(({ path: changed }) => changed));
+      ({ cursor } = page);
+    }
+    assert.equal(new Set(paths).size, 20_000);
+    assert.ok(performance.now() - began < 15_000, `${performance.now() - began} ms: each page seals the draft anew`);
+    assert.equal((await bench.handlers['workspace.drafts']({})).drafts[0]?.changeCount, 20_000);
+    assert.equal(bench.treeDigest(), before);
+  });
+
   it('what a text that compares badly costs an edit grows with the file alone', async () => {
     const content = 'a'.repeat(4_000_000);
     bench.put({ bad: content });
