@@ -106,7 +106,10 @@ export class Promotions {
   async undo(promotion: PromotionId): Promise<Undone | { readonly outcome: 'unknown' }> {
     try {
       const undone = await this.#alone(() => this.#undo(promotion));
-      if (undone.outcome === 'undone') this.#parts.note('PROMOTION_UNDONE', `its owner undid ${promotion}`);
+      if (undone.outcome === 'undone') {
+        this.#parts.note('PROMOTION_UNDONE', `its owner undid ${promotion}`);
+        this.#noteNotKept(`the undo of ${promotion}`, undone.notKept);
+      }
       return undone;
     } catch (error) {
       if (!(error instanceof OutcomeUnknown)) throw error;
@@ -149,6 +152,11 @@ export class Promotions {
     void this.#promoter.lent?.request('promote.cancel', {}, { withinMs: ASK_MS }).catch(() => undefined);
   }
 
+  #noteNotKept(what: string, count = 0): void {
+    if (count > 0)
+      this.#parts.note('UNDO_NOT_KEPT', `${what} cannot be undone: the disk was full, ${count} old files are not kept`);
+  }
+
   async #promote(command: AdmittedCommand): Promise<unknown> {
     const { run, command: id } = command.envelope;
     // The gate checked these arguments against the operation's schema.
@@ -165,6 +173,7 @@ export class Promotions {
       ({ slot } = await this.#parts.workspace().request('workspace.freeze', body, asking));
       const applied = await this.#apply(slot, { ...named, approval });
       await this.#letGo(run, promotionId, applied.outcome === 'promoted');
+      if (applied.outcome === 'promoted') this.#noteNotKept(promotionId, applied.notKept);
       return applied.outcome === 'promoted' ? { success: true, manifestDigest, promotionId } : failureOf(applied);
     } catch (error) {
       // Frozen until a recovery can say what became of the tree.

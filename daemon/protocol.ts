@@ -25,7 +25,7 @@ import { claimSchema } from '../helpers/protocol/statements.ts';
 import { differenceSchema, draftFactsSchema } from '../helpers/protocol/draft-facts.ts';
 
 /** Raised by any change of a union below. */
-export const DAEMON_PROTOCOL_VERSION = 3;
+export const DAEMON_PROTOCOL_VERSION = 4;
 
 const state = z.enum([
   'unpaired',

@@ -187,7 +187,13 @@ function tell(asked: Asked, { changes }: Possible, ended: DaemonReply<'daemon.un
     const [why, remedy] = reasonOf(ended);
     throw new CliFailure('failed', `the undo was begun and taken back whole (${why}); ${remedy}`);
   }
-  if (!wish.isJson) say(terminal, 'Undone. `nessie-executor history` shows the undo, which can be undone itself.');
+  if (wish.isJson) return;
+  if (ended.notKept === undefined)
+    return say(terminal, 'Undone. `nessie-executor history` shows the undo, which can be undone itself.');
+  return say(
+    terminal,
+    `Undone. The disk was full: ${counted(ended.notKept, 'old file')} could not be kept, so this undo cannot be undone itself.`,
+  );
 }
 
 function refuse({ terminal, promotion, wish }: Asked, refusal: UndoRefusal): never {

@@ -22,10 +22,10 @@ import type { Begin, Facts, Folder, Staging, Step } from './journal-records.ts';
 import { placeStep } from './place.ts';
 import type { Planned } from './plan.ts';
 import { checkRoom, preflight, shapeOf } from './preflight.ts';
-import { causeOf, needsPerson, tellStop } from './recover.ts';
+import { causeOf, needsPerson, tellNotKept, tellStop } from './recover.ts';
 import { makeStage } from './stage.ts';
 import { discardStage, openStage } from './stage-end.ts';
-import type { Scene } from './stage-end.ts';
+import type { Scene, Settled } from './stage-end.ts';
 import { stageStep } from './stage-plan.ts';
 import type { Contents } from './stage-plan.ts';
 import { NativeError } from '../runtime/libc.ts';
@@ -53,7 +53,7 @@ export type Opening = Omit<Begin, 'kind' | 'format' | 'rootIno' | 'rootDev' | 'r
 
 /** How an apply ended. */
 export type Applied =
-  | { readonly outcome: 'promoted'; readonly kept: readonly string[] }
+  | { readonly outcome: 'promoted'; readonly kept: readonly string[]; readonly notKept: number }
   | ({ readonly outcome: 'refused' } & Reason)
   | ({ readonly outcome: 'rolled-back'; readonly kept: readonly string[] } & Reason);
 
@@ -142,17 +142,20 @@ class Promotion {
       journal.close();
     }
     await pace.step('cleaning', 0, plan.length);
-    return { outcome: 'promoted', kept: this.#clean(journal, prepared, pace) };
+    const { kept, notKept = 0 } = this.#clean(journal, prepared, pace);
+    return { outcome: 'promoted', kept, notKept };
   }
 
   /** The new tree is the tree whatever happens here: what cannot be cleaned now is left to the next recovery. */
-  #clean(journal: Journal, prepared: Prepared, pace: Pace): readonly string[] {
+  #clean(journal: Journal, prepared: Prepared, pace: Pace): Settled {
     try {
-      return goForward(this.#scene, this.#fileOf(journal), prepared, Date.now()).kept;
+      const settled = goForward(this.#scene, this.#fileOf(journal), prepared, Date.now());
+      tellNotKept(settled, pace.log);
+      return settled;
     } catch (error) {
       if (!needsPerson(error)) throw error;
       pace.log(causeOf('cleaning', error));
-      return [];
+      return { kept: [], open: true };
     }
   }
 

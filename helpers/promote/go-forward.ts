@@ -1,11 +1,10 @@
 /* The way forward out of `committed`: old files go to the history, the stage folder goes away. */
 import { closeSync } from 'node:fs';
-import { NativeError } from '../runtime/libc.ts';
 import { fsync, statx, syncfs } from '../runtime/native-files.ts';
 import { copyOut } from './dispose.ts';
 import { folderOf } from './folder-times.ts';
 import { pathsOf } from './go-back.ts';
-import { DEFAULT_BYTES, markUndone, pruneHistory } from './history.ts';
+import { DEFAULT_BYTES, isFull, markUndone, noteNotKept, pruneHistory } from './history.ts';
 import type { JournalFile, Prepared } from './journal.ts';
 import type { Step } from './journal-records.ts';
 import { rest, RestingFolder } from './resting-place.ts';
@@ -39,7 +38,7 @@ export function goForward(
   }
   try {
     const tree: Tree = { root: scene.root, stage, leases };
-    saveUnlessFull(scene, tree, prepared, onStep);
+    const notKept = saveUnlessFull(scene, tree, prepared, onStep);
     const isEarly = !leases && steps.some(({ before }) => before !== null) && now < begin.at + UNLEASED_KEPT_MS;
     const disposal: Disposal = isEarly
       ? { kept: new Set(), open: true }
@@ -52,7 +51,7 @@ export function goForward(
     const waitsAlready = disposal.open && file.folder !== scene.own;
     if (!waitsAlready) rest(scene.own, file, disposal.open ? 'waiting' : 'history', id, kept);
     if (scene.limits !== undefined) pruneHistory(scene.own, now, scene.limits);
-    return { kept, open: disposal.open };
+    return { kept, open: disposal.open, notKept };
   } finally {
     closeSync(stage);
   }
@@ -62,18 +61,27 @@ function touchesRoot(steps: readonly Step[]): boolean {
   return steps.some(({ path }) => folderOf(path).length === 0);
 }
 
-/** The new tree stands already: a full disk costs the undo, not the promotion. */
-function saveUnlessFull(scene: Scene, tree: Tree, prepared: Prepared, onStep: (done: number) => void): void {
+/** The new tree stands already: a full disk costs the undo, not the promotion. How many old files it costs is answered, and noted in the history. */
+function saveUnlessFull(scene: Scene, tree: Tree, prepared: Prepared, onStep: (done: number) => void): number {
   try {
     saveHistory(scene, tree, prepared, onStep);
+    return 0;
   } catch (error) {
-    if (!(error instanceof NativeError && (error.code === 'ENOSPC' || error.code === 'EDQUOT'))) throw error;
+    if (!isFull(error)) throw error;
   }
+  const count = oldSteps(prepared).length;
+  noteNotKept(scene.own, prepared.begin.promotion, count);
+  return count;
+}
+
+function oldSteps({ steps }: Prepared): Step[] {
+  return steps.filter(({ before, type }) => before !== null && type === 'file');
 }
 
 /** Copies old files into the history before they are dropped, so that the promotion can be undone later. */
-function saveHistory(scene: Scene, tree: Tree, { begin, steps }: Prepared, onStep: (done: number) => void): void {
-  const old = steps.filter(({ before, type }) => before !== null && type === 'file');
+function saveHistory(scene: Scene, tree: Tree, prepared: Prepared, onStep: (done: number) => void): void {
+  const { begin } = prepared;
+  const old = oldSteps(prepared);
   const total = old.reduce((sum, { before }) => sum + (before?.size ?? 0), 0);
   if (old.length === 0 || total > (scene.limits?.bytes ?? DEFAULT_BYTES)) return;
   const isBulk = old.length >= BULK_FILES;

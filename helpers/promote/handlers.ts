@@ -337,7 +337,13 @@ function lockFile(own: number): number {
 function replyOf(applied: Applied, { opening, digest }: Approved): PromoteReply<'promote.apply'> {
   switch (applied.outcome) {
     case 'promoted':
-      return { outcome: 'promoted', manifestDigest: digest, history: opening.promotion, kept: [...applied.kept] };
+      return {
+        outcome: 'promoted',
+        manifestDigest: digest,
+        history: opening.promotion,
+        kept: [...applied.kept],
+        ...(applied.notKept > 0 ? { notKept: applied.notKept } : {}),
+      };
     case 'refused':
       return { outcome: 'refused', ...named(applied) };
     case 'rolled-back':

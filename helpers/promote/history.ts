@@ -4,6 +4,7 @@
  * INVARIANT 1  The newest one is never forgotten whole: its journal shows that it was committed. Beyond a limit its old files go.
  */
 import { closeSync } from 'node:fs';
+import { NativeError } from '../runtime/libc.ts';
 import { AT_REMOVEDIR, fsync, statx, unlinkat } from '../runtime/native-files.ts';
 import { promotionIdSchema } from '../protocol/ids.ts';
 import type { PromotionId } from '../protocol/ids.ts';
@@ -17,6 +18,7 @@ import { namesIn, openFolderAt, statusAt } from './tree.ts';
 
 const JOURNAL = 'journal';
 const UNDONE = 'undone';
+const NOT_KEPT = 'not-kept';
 const MIB = 1_048_576;
 const DAY_MS = 86_400_000;
 
@@ -106,6 +108,35 @@ export function markUndone(own: number, id: string, by: string): void {
   const folder = new RestingFolder(own, 'history', id);
   try {
     if (!hasOwn(folder.open(), UNDONE)) replaceOwn(folder.open(), UNDONE, Buffer.from(by));
+  } finally {
+    folder.close();
+  }
+}
+
+/** Whether a disk has no room. */
+export function isFull(error: unknown): boolean {
+  return error instanceof NativeError && (error.code === 'ENOSPC' || error.code === 'EDQUOT');
+}
+
+/** Notes that the disk was full when the old files of a promotion were to be kept; those that were undo nothing alone, and make room for the note. Throws NativeError for anything but a disk that is still full. */
+export function noteNotKept(own: number, id: string, count: number): void {
+  const folder = new RestingFolder(own, 'history', id);
+  try {
+    if (isResting(own, 'history', id)) dropOldFiles(own, id);
+    replaceOwn(folder.open(), NOT_KEPT, Buffer.from(String(count)));
+  } catch (error) {
+    // Then nobody is told why, only that they are not kept.
+    if (!isFull(error)) throw error;
+  } finally {
+    folder.close();
+  }
+}
+
+/** Whether a full disk is why a promotion's old files are not kept. */
+export function wasFull(own: number, id: string): boolean {
+  const folder = new RestingFolder(own, 'history', id);
+  try {
+    return folder.has(NOT_KEPT);
   } finally {
     folder.close();
   }

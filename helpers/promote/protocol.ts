@@ -8,13 +8,13 @@
  *               owner's policy is read here (8); an undo needs the owner's confirmation of it, which is read here too (7)
  */
 import * as z from 'zod';
-import { pastSchema, undoneSchema, undoPlanSchema } from '../protocol/history-facts.ts';
+import { notKeptSchema, pastSchema, undoneSchema, undoPlanSchema } from '../protocol/history-facts.ts';
 import { counterSchema, digestTextSchema, promotionIdSchema } from '../protocol/ids.ts';
 import { signedSchema } from '../protocol/signed.ts';
 import { failureCodes } from '../protocol/operations.ts';
 
 /** Raised by any change of a union below. */
-export const PROMOTE_PROTOCOL_VERSION = 4;
+export const PROMOTE_PROTOCOL_VERSION = 5;
 
 /** Path text of files of which another copy was kept beside, because somebody else changed them meanwhile. */
 const kept = z.array(z.string().max(4096)).max(1000);
@@ -54,6 +54,7 @@ export const promoteRequests = {
         manifestDigest: digestTextSchema,
         history: z.string().max(64),
         kept,
+        notKept: notKeptSchema,
       }),
       z.strictObject({
         outcome: z.literal('refused'),

@@ -19,7 +19,7 @@ import type { Stopped } from './stop.ts';
 import { UntrustedFile } from './own-folder.ts';
 import { forgetResting, keptPaths, KEPT_LIMIT, RestingFolder, restingIds } from './resting-place.ts';
 import { discardStage } from './stage-end.ts';
-import type { Scene } from './stage-end.ts';
+import type { Scene, Settled } from './stage-end.ts';
 import { STAGE_PREFIX, namesIn, statusAt } from './tree.ts';
 import type { PromoteReply } from './protocol.ts';
 
@@ -50,6 +50,11 @@ export function causeOf(what: 'promotion' | 'recovery' | 'cleaning', error: unkn
 export function tellStop({ cause, detail }: Stopped, log: (sentence: string) => void): void {
   if (cause !== undefined) log(causeOf('promotion', cause));
   else if (detail !== undefined) log(`promotion broke: ${detail}`);
+}
+
+/** Says that a promotion cannot be undone, where a full disk is the reason. */
+export function tellNotKept({ notKept = 0 }: Settled, log: (sentence: string) => void): void {
+  if (notKept > 0) log(`promoted; it cannot be undone, because the disk was full: ${notKept} old files are not kept`);
 }
 
 /** Settles the active journal, then what waited; what only a person can settle is told and left as it is. */
@@ -89,7 +94,7 @@ function settle(scene: Scene, file: JournalFile, found: FoundJournal, moment: Mo
     goBack(scene, file, found.prepared);
     return 'rolled-back';
   }
-  goForward(scene, file, found.prepared, moment.now);
+  tellNotKept(goForward(scene, file, found.prepared, moment.now), moment.log);
   return 'cleaned';
 }
 

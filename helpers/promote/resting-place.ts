@@ -3,6 +3,7 @@
  *
  *   history/ID/    journal, old files by slot      can be undone
  *                  journal, undone                 was undone, by the promotion that `undone` names
+ *                  journal, not-kept               the disk was full: so many old files are not kept, and none is
  *   waiting/ID/    journal                         committed, an old file is still open for writing somewhere
  *   attention/ID/  journal, kept                   went back but for files that a person has changed
  *   settled/ID/    as attention                    a person has seen it

@@ -25,10 +25,11 @@ export interface Scene {
   readonly limits?: HistoryLimits | undefined;
 }
 
-/** How a way out ended. `kept` are paths, as path text, of which a second copy was kept or a person's file was left; `open` is true while the stage folder must stay. */
+/** How a way out ended. `kept` are paths, as path text, of which a second copy was kept or a person's file was left; `open` is true while the stage folder must stay; `notKept` counts old files that the history does not have because the disk was full. */
 export interface Settled {
   readonly kept: readonly string[];
   readonly open: boolean;
+  readonly notKept?: number;
 }
 
 /** Opens the stage folder of a journal, or undefined when it is gone. Throws JournalDamaged for a folder that is not the one that was made. */

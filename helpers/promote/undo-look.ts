@@ -61,13 +61,21 @@ function changesOf(plan: readonly Planned[]): Extract<UndoPlan, { outcome: 'poss
 
 async function pastOf(scene: Seen, promotion: PromotionId, undos: readonly Prepared[]): Promise<Past> {
   const { past, refusal } = await look(scene, promotion, undos);
-  const old = oldFilesOf(scene.own, promotion);
   const facts = past === undefined ? null : factsOf(past.prepared);
-  return { promotion, facts, fileCount: old.count, byteCount: old.bytes, refusal: refusal && shortened(refusal) };
+  const told = { promotion, facts, refusal: refusal && shortened(refusal) };
+  try {
+    const { count: fileCount, bytes: byteCount } = oldFilesOf(scene.own, promotion);
+    return { ...told, fileCount, byteCount };
+  } catch (error) {
+    // One that the disk does not let be looked at keeps nobody from the others.
+    const { refusal: reason } = unreadable(error, past);
+    return { ...told, fileCount: 0, byteCount: 0, refusal: told.refusal ?? reason };
+  }
 }
 
-function shortened({ code, path }: UndoRefusal): UndoRefusal {
-  return path === undefined || path.length > PAST_LIMIT.pathCharacters ? { code } : { code, path };
+function shortened({ code, path, detail }: UndoRefusal): UndoRefusal {
+  const isShort = path !== undefined && path.length <= PAST_LIMIT.pathCharacters;
+  return { code, ...(isShort ? { path } : {}), ...(detail === undefined ? {} : { detail }) };
 }
 
 function factsOf({ begin: { run, at, undoes }, steps }: Prepared): Past['facts'] {
@@ -93,8 +101,13 @@ async function look(scene: Seen, promotion: PromotionId, undos: readonly Prepare
     return { ...reversal, refusal: null };
   } catch (error) {
     if (error instanceof UndoRefused || error instanceof Stopped) return { past, refusal: refusalOf(error) };
-    if (isTrouble(error)) return { past, refusal: { code: 'PROMOTION_IO_FAILURE' } };
-    if (needsPerson(error)) return { past, refusal: { code: 'PROMOTION_JOURNAL_INVALID' } };
-    throw error;
+    return unreadable(error, past);
   }
+}
+
+/** A promotion of which something cannot be read, and whether that is the disk's fault or that of what is kept. Throws what is neither. */
+function unreadable(error: unknown, past: PastPromotion | undefined): Extract<Looked, { refusal: UndoRefusal }> {
+  if (isTrouble(error)) return { past, refusal: { code: 'PROMOTION_IO_FAILURE' } };
+  if (needsPerson(error)) return { past, refusal: { code: 'PROMOTION_JOURNAL_INVALID' } };
+  throw error;
 }

@@ -10,7 +10,7 @@ import type { UndoCode, UndoRefusal } from '../protocol/history-facts.ts';
 import type { PromotionId } from '../protocol/ids.ts';
 import { toPathText } from '../protocol/path-text.ts';
 import { statx } from '../runtime/native-files.ts';
-import { pastIds, readPast } from './history.ts';
+import { pastIds, readPast, wasFull } from './history.ts';
 import type { PastPromotion } from './history.ts';
 import type { Prepared } from './journal.ts';
 import type { Facts, Step } from './journal-records.ts';
@@ -29,10 +29,12 @@ export class UndoRefused extends Error {
   override readonly name = 'UndoRefused';
   readonly code: UndoCode;
   readonly path: string | undefined;
+  readonly detail: string | undefined;
 
-  constructor(code: UndoCode, path?: Buffer) {
+  constructor(code: UndoCode, path?: Buffer, detail?: string) {
     super(code);
     this.code = code;
+    this.detail = detail;
     this.path = path === undefined ? undefined : toPathText(path);
   }
 }
@@ -74,7 +76,9 @@ function checkKept(own: number, promotion: PromotionId, steps: readonly Step[]):
     for (const { slot, path, before, type } of steps) {
       if (before === null || type === 'directory') continue;
       const size = statusAt(folder.open(), slotName(slot))?.size;
-      if (size !== BigInt(before.size)) throw new UndoRefused('UNDO_NOT_KEPT', Buffer.from(path));
+      if (size === BigInt(before.size)) continue;
+      const why = wasFull(own, promotion) ? 'the disk was full when they were to be' : undefined;
+      throw new UndoRefused('UNDO_NOT_KEPT', Buffer.from(path), why);
     }
   } finally {
     folder.close();

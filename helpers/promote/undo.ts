@@ -95,7 +95,11 @@ function openingOf({ prepared: { begin }, digest }: PastPromotion, bootId: strin
 function undoneOf(applied: Applied): Undone {
   switch (applied.outcome) {
     case 'promoted':
-      return { outcome: 'undone', kept: [...applied.kept] };
+      return {
+        outcome: 'undone',
+        kept: [...applied.kept],
+        ...(applied.notKept > 0 ? { notKept: applied.notKept } : {}),
+      };
     case 'refused':
       return { outcome: 'refused', ...named(applied) };
     case 'rolled-back':

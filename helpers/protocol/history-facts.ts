@@ -63,9 +63,12 @@ export type UndoPlan = z.infer<typeof undoPlanSchema>;
 /** Path text of files of which another copy was kept beside, because somebody else changed them meanwhile. */
 const kept = z.array(path).max(1000);
 
+/** Old files that the history does not have because the disk was full, so that what was done cannot be undone; absent for none. */
+export const notKeptSchema = z.int().min(1).optional();
+
 /** Ways in which an undo ends. */
 export const undoneSchema = z.discriminatedUnion('outcome', [
-  z.strictObject({ outcome: z.literal('undone'), kept }),
+  z.strictObject({ outcome: z.literal('undone'), kept, notKept: notKeptSchema }),
   refusal.extend({ outcome: z.literal('refused') }),
   refusal.extend({ outcome: z.literal('rolled-back'), kept }),
 ]);
