@@ -33,6 +33,7 @@ export function ownerTable(core: Core, home: Home, trace: TraceLog): OwnerTable 
         { withinMs: ASK_MS },
       ),
     'daemon.history': () => core.promotions.history(),
+    'daemon.file-system': () => core.promotions.fileSystem(),
     'daemon.undo-plan': (body) => core.promotions.undoPlan(body),
     'daemon.undo': ({ promotion }) => core.promotions.undo(promotion),
     'daemon.root': async () => {

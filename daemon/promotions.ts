@@ -97,6 +97,11 @@ export class Promotions {
     return this.#withHistory((client) => client.request('promote.history', {}, { withinMs: WORK_MS }));
   }
 
+  /** What the root's file system has, as promote finds it. */
+  fileSystem(): Promise<PromoteReply<'promote.file-system'>> {
+    return this.#withHistory((client) => client.request('promote.file-system', {}, { withinMs: ASK_MS }));
+  }
+
   /** What undoing one of them would change. */
   undoPlan(body: PromoteBody<'promote.undo-plan'>): Promise<PromoteReply<'promote.undo-plan'>> {
     return this.#withHistory((client) => client.request('promote.undo-plan', body, { withinMs: WORK_MS }));

@@ -20,12 +20,13 @@ import {
   runIdSchema,
   timeSchema,
 } from '../helpers/protocol/ids.ts';
+import { triedSchema } from '../helpers/protocol/file-system.ts';
 import { pastSchema, undoneSchema, undoPlanSchema } from '../helpers/protocol/history-facts.ts';
 import { claimSchema } from '../helpers/protocol/statements.ts';
 import { differenceSchema, draftFactsSchema } from '../helpers/protocol/draft-facts.ts';
 
 /** Raised by any change of a union below. */
-export const DAEMON_PROTOCOL_VERSION = 4;
+export const DAEMON_PROTOCOL_VERSION = 5;
 
 const state = z.enum([
   'unpaired',
@@ -151,6 +152,8 @@ export const daemonRequests = {
   },
   /** Promotions that are kept, newest first. */
   'daemon.history': { body: nothing, reply: z.strictObject({ promotions: z.array(pastSchema).max(1000) }) },
+  /** What the root's file system has, found by trying it. */
+  'daemon.file-system': { body: nothing, reply: triedSchema },
   /** What undoing one of them would change, from a number on. */
   'daemon.undo-plan': {
     body: z.strictObject({ promotion: promotionIdSchema, from: counterSchema }),

@@ -5,6 +5,7 @@
 import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
+import type { Capabilities, Tried } from '../../helpers/protocol/file-system.ts';
 import { OriginRefused, readOrigin } from '../../helpers/protocol/origin.ts';
 import { StartRefusal } from '../../helpers/runtime/configuration.ts';
 import type { Configuration } from '../../helpers/runtime/configuration.ts';
@@ -29,17 +30,22 @@ export interface Finding {
   readonly result: 'ok' | 'failed' | 'skipped';
   readonly said: string;
   readonly remedy: string;
+  /** What was found of the root's file system, where that was tried. */
+  readonly fileSystem?: Capabilities;
 }
 
-type Check = (places: Places) => Promise<string> | string;
+type Passed = string | Pick<Finding, 'said' | 'fileSystem'>;
+type Check = (places: Places) => Promise<Passed> | Passed;
 
 /** A check that did not pass. */
 class Unwell extends Error {
   readonly remedy: string;
+  readonly fileSystem: Capabilities | undefined;
 
-  constructor(said: string, remedy: string) {
+  constructor(said: string, remedy: string, fileSystem?: Capabilities) {
     super(said);
     this.remedy = remedy;
+    this.fileSystem = fileSystem;
   }
 }
 
@@ -61,6 +67,7 @@ const checks: readonly (readonly [string, Check])[] = [
   ['confinement', confinement],
   ['origin', origin],
   ['daemon', daemon],
+  ['file system', fileSystem],
   ['hypervisor', () => skip('this version starts no guest, so none is needed')],
 ];
 
@@ -76,10 +83,14 @@ export async function doctor(terminal: Terminal, places: Places, isJson: boolean
 
 async function find(check: string, run: Check, places: Places): Promise<Finding> {
   try {
-    return { check, result: 'ok', said: await run(places), remedy: '' };
+    const passed = await run(places);
+    return { check, result: 'ok', remedy: '', ...(typeof passed === 'string' ? { said: passed } : passed) };
   } catch (error) {
     if (error instanceof Skipped) return { check, result: 'skipped', said: error.message, remedy: '' };
-    if (error instanceof Unwell) return { check, result: 'failed', said: error.message, remedy: error.remedy };
+    if (error instanceof Unwell) {
+      const { message: said, remedy, fileSystem } = error;
+      return { check, result: 'failed', said, remedy, ...(fileSystem === undefined ? {} : { fileSystem }) };
+    }
     // Errors that carry a sentence of their own for people, with the remedy in it.
     const known = [CliFailure, StartRefusal, InstallationError, PolicyInvalid, OriginRefused];
     if (error instanceof Error && known.some((kind) => error instanceof kind))
@@ -244,4 +255,44 @@ async function daemon(places: Places): Promise<string> {
       'look at the log; `nessie-executor audit` says more',
     );
   return `${status.state}, ${status.standing}`;
+}
+
+/** Promote tries it, as before each promotion: only what was done is believed. */
+async function fileSystem(places: Places): Promise<Passed> {
+  let tried;
+  try {
+    tried = await askDaemon(places.stateDir, 'daemon.file-system', {});
+  } catch (error) {
+    if (error instanceof CliFailure) return skip('is tried by a running daemon, while nothing is promoted');
+    throw error;
+  }
+  if (tried.outcome === 'refused') throw new Unwell(...whyUntried(tried));
+  const { outcome: _, ...found } = tried;
+  const { exchange, noReplace, fileSystem: name } = found;
+  if (!noReplace || !exchange) {
+    const lack = noReplace
+      ? 'cannot exchange two files, so no file can be replaced'
+      : 'cannot rename without replacing';
+    throw new Unwell(`${name}, where the root lies, ${lack}`, 'choose a root on ext4, XFS, Btrfs or tmpfs', found);
+  }
+  const ways = fallbacks(found);
+  const said = ways.length === 0 ? 'nothing is missing' : ways.join('; ');
+  return { said: `${name}: ${said}`, fileSystem: found };
+}
+
+function whyUntried({ code, detail }: Extract<Tried, { outcome: 'refused' }>): [said: string, remedy: string] {
+  const said = `could not be tried (${code})${detail === undefined ? '' : `: ${detail}`}`;
+  return [
+    said,
+    code === 'PROMOTION_RECOVERY_REQUIRED' ? 'run `nessie-executor repair`' : 'look at the disk and the root',
+  ];
+}
+
+/** What is done where something is missing that a promotion can do without. */
+function fallbacks({ unnamed, leases, reflink }: Capabilities): string[] {
+  return [
+    ...(unnamed ? [] : ['no unnamed files, so new ones are staged under their numbers']),
+    ...(leases ? [] : ['no leases, so content alone is compared and old files wait a day']),
+    ...(reflink ? [] : ['no reflink, so large files are copied']),
+  ];
 }

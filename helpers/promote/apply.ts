@@ -99,7 +99,8 @@ function reasonOf({ code, path, detail, cause }: Stopped, scene: Scene): Reason 
   }
 }
 
-function beginOf(root: number, opening: Opening): Begin {
+/** The first record of what is begun in a root. Throws NativeError. */
+export function beginOf(root: number, opening: Opening): Begin {
   const { ino, dev, mtimeNs } = statx(root, ITSELF);
   return {
     kind: 'begin',

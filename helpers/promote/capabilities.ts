@@ -12,6 +12,7 @@
  * has just made. So each flag is believed only by what it did to names, never by the answer of the call.
  */
 import { closeSync } from 'node:fs';
+import type { Capabilities } from '../protocol/file-system.ts';
 import { NativeError } from '../runtime/libc.ts';
 import { RENAME, fsync, linkDescriptor, pwrite, renameat2, statx, unlinkat } from '../runtime/native-files.ts';
 import { fileSystemName } from './disk.ts';
@@ -20,16 +21,6 @@ import { share } from './share.ts';
 import { openNamed, openUnnamed } from './stage.ts';
 import { Stopped } from './stop.ts';
 import { statusAt } from './tree.ts';
-
-/** What was found; `fileSystem` is its name. */
-export interface Capabilities {
-  readonly fileSystem: string;
-  readonly exchange: boolean;
-  readonly noReplace: boolean;
-  readonly unnamed: boolean;
-  readonly leases: boolean;
-  readonly reflink: boolean;
-}
 
 const ITSELF = Buffer.alloc(0);
 const ONE = Buffer.from('probe-one');

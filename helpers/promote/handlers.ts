@@ -22,9 +22,11 @@ import type { Recovered } from './recover.ts';
 import { admitKey, KeyRefused } from '../protocol/signed.ts';
 import { repair } from './repair.ts';
 import { committedIds, restingIds } from './resting-place.ts';
+import { checkOpenRoot } from './root-check.ts';
 import { draftContents } from './stage-plan.ts';
 import type { Scene } from './stage-end.ts';
 import { isTrouble, named, Stopped } from './stop.ts';
+import { tryRoot } from './try-root.ts';
 import { undo } from './undo.ts';
 import { pastPromotions, undoPlan } from './undo-look.ts';
 
@@ -126,6 +128,17 @@ export class PromoteHandlers {
     if (this.#isKnownSettled()) return { promotions };
     const refusal = { code: 'PROMOTION_RECOVERY_REQUIRED' } as const;
     return { promotions: promotions.map((past) => ({ ...past, refusal: past.refusal ?? refusal })) };
+  }
+
+  /** What the root's file system has, found by trying it. */
+  fileSystem(): Promise<PromoteReply<'promote.file-system'>> {
+    return this.#answered(() => {
+      if (!this.#isSettled()) throw new Stopped('PROMOTION_RECOVERY_REQUIRED');
+      if (!this.#lockRoot()) throw new Stopped('PROMOTION_IN_USE', undefined, { detail: rootBusy().message });
+      const { root, draft, own, owner, configuration, forbidden } = this.#given;
+      checkOpenRoot(root, [draft, own, owner, configuration], forbidden);
+      return { outcome: 'found', ...tryRoot(this.#given, this.#bootId) };
+    });
   }
 
   /** What undoing a kept promotion would change. */

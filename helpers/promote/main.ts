@@ -49,6 +49,7 @@ const server = serve<typeof contract, Phase>({
       },
     },
     'promote.history': { phases: ['settled'], times: 'many', handle: () => handlers.history() },
+    'promote.file-system': { phases: ['settled'], times: 'many', handle: () => handlers.fileSystem() },
     'promote.undo-plan': { phases: ['settled'], times: 'many', handle: (body) => handlers.undoPlan(body) },
     'promote.undo': {
       phases: ['settled'],

@@ -9,12 +9,13 @@
  */
 import * as z from 'zod';
 import { notKeptSchema, pastSchema, undoneSchema, undoPlanSchema } from '../protocol/history-facts.ts';
+import { triedSchema } from '../protocol/file-system.ts';
 import { counterSchema, digestTextSchema, promotionIdSchema } from '../protocol/ids.ts';
 import { signedSchema } from '../protocol/signed.ts';
 import { failureCodes } from '../protocol/operations.ts';
 
 /** Raised by any change of a union below. */
-export const PROMOTE_PROTOCOL_VERSION = 5;
+export const PROMOTE_PROTOCOL_VERSION = 6;
 
 /** Path text of files of which another copy was kept beside, because somebody else changed them meanwhile. */
 const kept = z.array(z.string().max(4096)).max(1000);
@@ -73,6 +74,8 @@ export const promoteRequests = {
   },
   /** Promotions that are kept, newest first. */
   'promote.history': { body: z.strictObject({}), reply: z.strictObject({ promotions: z.array(pastSchema).max(1000) }) },
+  /** Tries what the root's file system has, in a stage folder of its own; the root is as it was then. */
+  'promote.file-system': { body: z.strictObject({}), reply: triedSchema },
   /** What undoing one of them would change, from a number on. */
   'promote.undo-plan': {
     body: z.strictObject({ promotion: promotionIdSchema, from: counterSchema }),

@@ -2,12 +2,14 @@
  * Both sides of a pairing as real processes: the built command line, the control plane with its owner signed in, and one executor.
  * Either side can be killed and started again.
  */
+import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import type { Finding } from '../../../daemon/cli/doctor.ts';
 import { isDaemonUp } from '../../../daemon/cli/owner-client.ts';
 import { placesIn } from '../../../daemon/cli/places.ts';
 import type { Places } from '../../../daemon/cli/places.ts';
@@ -129,4 +131,22 @@ async function kill(child: ChildProcess): Promise<void> {
   const exited = once(child, 'exit');
   child.kill('SIGKILL');
   await exited;
+}
+
+/** Checks that `doctor --json` found nothing wrong, and told of the root's file system what it has and what is done for the rest. */
+export function assertWell(out: string): void {
+  // The command line prints its findings so.
+  const { findings } = JSON.parse(out) as { findings: readonly Finding[] };
+  assert.deepEqual(
+    findings.filter(({ result }) => result === 'failed'),
+    [],
+  );
+  const tried = findings.find(({ check }) => check === 'file system');
+  assert.ok(tried?.fileSystem, JSON.stringify(tried));
+  const { fileSystem, reflink, ...needed } = tried.fileSystem;
+  assert.deepEqual(needed, { exchange: true, noReplace: true, unnamed: true, leases: true });
+  assert.equal(
+    tried.said,
+    `${fileSystem}: ${reflink ? 'nothing is missing' : 'no reflink, so large files are copied'}`,
+  );
 }
