@@ -41,6 +41,8 @@ export interface Begin {
   readonly rootDev: string;
   readonly rootMtimeNs: string;
   readonly bootId: string;
+  /** Inode of the journal itself, decimal, by which a copy of it is known; absent in one of an earlier version. */
+  readonly journalIno?: string | undefined;
   /** Name of the stage folder at the top of the root. */
   readonly stage: string;
   /** Milliseconds since the Unix epoch. */
@@ -169,6 +171,7 @@ const shapes: { readonly [Kind in JournalRecord['kind']]: Readonly<Record<string
     rootDev: 'text',
     rootMtimeNs: 'text',
     bootId: 'text',
+    journalIno: 'text or absent',
     stage: 'text',
     at: 'count',
   },

@@ -34,7 +34,8 @@
  *              and attributes come back with it.
  * INVARIANT 5  Which side a step is on is read from the tree (inode and digest), never from a record: a record can be
  *              written before or after a rename, never together with it.
- * INVARIANT 6  `prepared` and `committed` are believed only whole. A damaged one is left as it is, and so is the tree.
+ * INVARIANT 6  `prepared` and `committed` are believed only whole. A damaged one is left as it is, and so is the tree. So is one of
+ *              another root, and a copy of one, such as a backup brings back: it tells of a tree that is gone.
  * INVARIANT 7  A failed sync is final: no sync is asked again for the same change, and no state is entered after one.
  * INVARIANT 8  A file that is neither what was there nor what was placed is a person's work: it is never moved,
  *              overwritten or removed.
@@ -43,7 +44,7 @@
  */
 import { closeSync } from 'node:fs';
 import { NativeError } from '../runtime/libc.ts';
-import { RENAME, fsync, pwrite, renameat2, unlinkat } from '../runtime/native-files.ts';
+import { RENAME, fsync, pwrite, renameat2, statx, unlinkat } from '../runtime/native-files.ts';
 import { createOwn, hasOwn, ownTrust, readTrusted } from './own-folder.ts';
 import { JournalDamaged, RecordWriter, readRecords } from './journal-records.ts';
 import type { Begin, Commit, Folder, JournalRecord, Prepare, Staging, Step } from './journal-records.ts';
@@ -86,9 +87,10 @@ export class Journal {
 
   /** Enters `staging` (INVARIANT 1). Throws NativeError EEXIST where one stands already. */
   static begin(own: number, begin: Begin): Journal {
-    const journal = new Journal(own, createOwn(own, journalName('staging')));
+    const descriptor = createOwn(own, journalName('staging'));
+    const journal = new Journal(own, descriptor);
     try {
-      journal.append(begin);
+      journal.append({ ...begin, journalIno: statx(descriptor, Buffer.alloc(0)).ino.toString() });
       journal.#sync();
       fsync(own);
       return journal;

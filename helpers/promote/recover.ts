@@ -79,7 +79,10 @@ function settleActive(scene: Scene, moment: Moment): 'nothing-to-do' | 'rolled-b
   if (found === undefined) return 'nothing-to-do';
   const file: JournalFile = { folder: scene.own, name: journalName(found.state) };
   const begin = found.state === 'staging' ? found.begin : found.prepared.begin;
-  if (begin !== undefined) checkOrigin(scene.root, begin, moment.bootId);
+  if (begin !== undefined) {
+    checkOrigin(scene.root, begin, moment.bootId);
+    checkOriginal(file, begin);
+  }
   return settle(scene, file, found, moment);
 }
 
@@ -107,6 +110,15 @@ function checkOrigin(root: number, begin: Begin, bootId: string): void {
   const isRoot = rootIdentity(root).toString('hex') === begin.rootIdentity && status.ino.toString() === begin.rootIno;
   const isDevice = begin.bootId !== bootId || status.dev.toString() === begin.rootDev;
   if (!isRoot || !isDevice) throw new JournalDamaged('a journal of another root');
+}
+
+/**
+ * THREAT: a copy of the state folder from yesterday, put back by a backup or by hand, holds a journal of a promotion that has ended
+ * since (S-164). Its file is another one than the one that was begun; nobody copies a file in its own place.
+ */
+function checkOriginal({ folder, name }: JournalFile, { journalIno }: Begin): void {
+  const ino = statusAt(folder, Buffer.from(name))?.ino.toString();
+  if (journalIno !== undefined && journalIno !== ino) throw new JournalDamaged('a copy of a journal');
 }
 
 function hasStage(root: number): boolean {
@@ -152,8 +164,10 @@ function withRested(
     if (!folder.has('journal')) return true;
     const found = readJournal(folder.open(), 'journal', place === 'waiting' ? 'committed' : 'prepared');
     if (found.state === 'staging') return false;
+    const file: JournalFile = { folder: folder.open(), name: 'journal' };
     checkOrigin(scene.root, found.prepared.begin, moment.bootId);
-    settle({ folder: folder.open(), name: 'journal' }, found);
+    checkOriginal(file, found.prepared.begin);
+    settle(file, found);
     return !folder.has('journal');
   } finally {
     folder.close();

@@ -24,7 +24,15 @@ const PASSING: Readonly<Record<string, string>> = {
   timingSafeEqual: 'true',
 };
 /** Checks that throw: left out whole. */
-const THROWING = ['checkOrigin', 'checkStaged', 'checkOpenRoot', 'checkManifest', 'checkFolder', 'checkFree'];
+const THROWING = [
+  'checkOrigin',
+  'checkOriginal',
+  'checkStaged',
+  'checkOpenRoot',
+  'checkManifest',
+  'checkFolder',
+  'checkFree',
+];
 
 /** Further checks, by file: the text as it stands, once, and what is put in its place. */
 const CHECKS: Readonly<Record<string, readonly (readonly [string, string])[]>> = {

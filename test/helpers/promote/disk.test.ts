@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 
 import { Exploration, faultOf } from '../../faults/disk/explore.ts';
-import { applied, openAfter } from '../../faults/disk/model.ts';
+import { applied, crashes, openAfter } from '../../faults/disk/model.ts';
 import type { Operation } from '../../faults/disk/model.ts';
 import { allowedSides } from '../../faults/disk/recording.ts';
 import type { Recording } from '../../faults/disk/recording.ts';
@@ -161,6 +161,34 @@ describe('a disk that loses power', function () {
         const ending = other.recover(openAfter(start, operations, before).kept, recording);
         assert.equal(faultOf(ending, allowedSides(recording, before)), undefined, `before operation ${before}`);
       }
+      other.close();
+    }
+  });
+
+  it('S-169 a crash at any moment after the commit leaves the new tree, and the next start only cleans', async () => {
+    for (const { draft } of Object.values(drafts)) {
+      const other = new Rehearsal(scene());
+      const recording = await other.record([draft]);
+      const { start, operations, promotions } = recording;
+      const committed = promotions[0]?.committed ?? 0;
+      const ends = { cleaned: 0, 'nothing-to-do': 0 };
+      for (const { disk, before } of crashes(start, operations)) {
+        if (before <= committed) continue;
+        const placed = other.place(disk);
+        const { outcome, conflicts, said } = placed.recover();
+        assert.ok(outcome === 'cleaned' || outcome === 'nothing-to-do', `before operation ${before}: ${outcome}`);
+        ends[outcome] += 1;
+        assert.deepEqual([conflicts, said], [[], []]);
+        const moved = placed
+          .done()
+          .operations.flatMap((done) => (done.kind === 'change' && done.what.startsWith('rename ') ? [done.what] : []));
+        assert.ok(
+          moved.every((what) => /^rename (?:journal|not-kept|kept)/.test(what)),
+          moved.join(),
+        );
+        assert.equal(other.sideOf(placed.read(), recording), 1, `before operation ${before}`);
+      }
+      assert.ok(ends.cleaned > 10 && ends['nothing-to-do'] > 0, JSON.stringify(ends));
       other.close();
     }
   });

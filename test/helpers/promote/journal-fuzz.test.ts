@@ -90,6 +90,29 @@ describe('a journal that is not what was written', function () {
     return new Map([...disk, [inode, { ...node, content }]]);
   }
 
+  /** Puts a copy of promote's folder, as it was in a state, beside the tree in which that promotion has ended, and one of before. */
+  function assertYesterdayRefused(state: State): void {
+    const { start, operations } = recording;
+    const today = applied(start, operations);
+    const own = fs.statSync(scene.own).ino;
+    const yesterday = diskIn(state);
+    const copied = [...pathsOf(yesterday, own).values()].flatMap((inode) => {
+      const node = yesterday.get(inode);
+      return node === undefined ? [] : [[inode, node] as const];
+    });
+    const journal = journalOf(yesterday);
+    for (const tree of [today, start]) {
+      const placed = rehearsal.place(new Map([...tree, ...copied]));
+      copyInPlace(journal, fs.readFileSync(journal));
+      assertRefused(placed, `a copy of ${state}`);
+    }
+  }
+
+  function copyInPlace(journal: string, content: Buffer): void {
+    fs.writeFileSync(`${journal}.copy`, content, { mode: 0o600 });
+    fs.renameSync(`${journal}.copy`, journal);
+  }
+
   function assertWhole(placed: Placed, state: State, what: string): void {
     assert.equal(placed.recover().outcome, whole[state].outcome, what);
     assert.equal(rehearsal.sideOf(placed.read(), recording), whole[state].side, what);
@@ -127,7 +150,7 @@ describe('a journal that is not what was written', function () {
       assertWhole(placed, state, 'whole');
     });
 
-    it(`${state}: of another root, another device within one boot or a newer format it is refused and kept`, () => {
+    it(`S-164 ${state}: of another root, another machine or a newer format, and as a copy from yesterday, it is refused and kept for the human`, () => {
       const disk = diskIn(state);
       const journal = journalOf(disk);
       const placed = rehearsal.place(disk);
@@ -142,14 +165,21 @@ describe('a journal that is not what was written', function () {
         { rootIdentity: '0'.repeat(64) },
         { rootIno: '1' },
         { rootDev: '1' },
+        // Of another machine: nothing that names the place is of this one.
+        { rootIdentity: '1'.repeat(64), rootIno: '7', rootDev: '8', bootId: 'another boot', journalIno: '9' },
+        { journalIno: '1' },
         { format: JOURNAL_FORMAT + 1 },
       ];
       for (const changes of others) {
         fs.writeFileSync(journal, rewritten(changes));
         assertRefused(placed, JSON.stringify(changes));
       }
+      copyInPlace(journal, rewritten({}));
+      assertRefused(placed, 'a copy in the tree that it was made in');
+      assertYesterdayRefused(state);
+      const again = rehearsal.place(disk);
       fs.writeFileSync(journal, rewritten({ rootDev: '1', bootId: 'another boot' }));
-      assertWhole(placed, state, 'of another boot');
+      assertWhole(again, state, 'of another boot');
     });
 
     it(`${state}: a link, a second name, a FIFO, another user’s file or one that is open to others is refused and kept`, () => {
@@ -167,20 +197,4 @@ describe('a journal that is not what was written', function () {
       assertWhole(placed, state, 'as it was');
     });
   }
-
-  it('a copy from yesterday of any state is not played against the tree of today', () => {
-    const { start, operations } = recording;
-    const today = applied(start, operations);
-    const own = fs.statSync(scene.own).ino;
-    for (const state of ['staging', 'prepared', 'committed'] as const) {
-      const yesterday = diskIn(state).get(own);
-      assert.ok(yesterday);
-      const placed = rehearsal.place(new Map([...today, [own, yesterday]]));
-      const { outcome, conflicts } = placed.recover();
-      assert.equal(rehearsal.sideOf(placed.read(), recording), 1, state);
-      if (state !== 'prepared') continue;
-      // what was never placed by it cannot be taken back: a person is asked, and the journal is kept
-      assert.deepEqual({ outcome, conflicts }, { outcome: 'needs-attention', conflicts: ['fresh', 'changed'] });
-    }
-  });
 });
