@@ -87,8 +87,7 @@ export function syncTaken(stage: number, steps: readonly Step[]): void {
 }
 
 /** Puts the times of touched folders back where nobody else changed them, but for the root's. Called while the stage folder still stands. */
-export function restoreTimes(tree: Tree, folders: readonly Folder[], steps: readonly Step[]): void {
-  const newest = newestByFolder(tree, steps);
+export function restoreTimes(tree: Tree, folders: readonly Folder[], newest: Newest): void {
   for (const folder of folders) {
     if (folder.path.length === 0) continue;
     atFolder(tree.root, folder.path, (descriptor) => {
@@ -100,12 +99,9 @@ export function restoreTimes(tree: Tree, folders: readonly Folder[], steps: read
 }
 
 /** Whether the root's time comes from our own steps and stage folder alone. */
-export function isRootTimeOurs(tree: Tree, begin: Begin, steps: readonly Step[], stageMtimeNs: string): boolean {
+export function isRootTimeOurs(tree: Tree, begin: Begin, newest: Newest, stageMtimeNs: string): boolean {
   const { mtimeNs } = statx(tree.root, ITSELF);
-  return (
-    mtimeNs.toString() === stageMtimeNs ||
-    isOurs(mtimeNs, { path: ITSELF, mtimeNs: begin.rootMtimeNs }, newestByFolder(tree, steps))
-  );
+  return mtimeNs.toString() === stageMtimeNs || isOurs(mtimeNs, { path: ITSELF, mtimeNs: begin.rootMtimeNs }, newest);
 }
 
 /** Whether a change belongs to the operation that was under way at another time: not before it and soon after. */
@@ -118,18 +114,17 @@ export function setTime(descriptor: number, status: FileStatus, mtimeNs: bigint)
   futimens(descriptor, status.atimeNs, mtimeNs);
 }
 
-function isOurs(
-  mtimeNs: bigint,
-  folder: Pick<Folder, 'path' | 'mtimeNs'>,
-  newest: ReadonlyMap<string, bigint>,
-): boolean {
+function isOurs(mtimeNs: bigint, folder: Pick<Folder, 'path' | 'mtimeNs'>, newest: Newest): boolean {
   if (mtimeNs.toString() === folder.mtimeNs) return true;
   const ours = newest.get(keyOf(folder.path));
   return ours !== undefined && mtimeNs <= ours + SAME_MOMENT_NS;
 }
 
-/** Latest status change of any file that we moved, by the folder that it was moved in. */
-function newestByFolder(tree: Tree, steps: readonly Step[]): Map<string, bigint> {
+/** Latest status change, in ns since the Unix epoch, of any file that we moved, by the folder that it was moved in. */
+export type Newest = ReadonlyMap<string, bigint>;
+
+/** Called before any time is put back: that changes the status of a folder that was moved itself. */
+export function newestByFolder(tree: Tree, steps: readonly Step[]): Newest {
   const newest = new Map<string, bigint>();
   for (const step of steps) {
     const folder = folderOf(step.path);

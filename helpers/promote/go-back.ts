@@ -5,7 +5,7 @@
 import { closeSync } from 'node:fs';
 import { toPathText } from '../protocol/path-text.ts';
 import { fsync } from '../runtime/native-files.ts';
-import { isRootTimeOurs, restoreTimes, syncFolders } from './folder-times.ts';
+import { isRootTimeOurs, newestByFolder, restoreTimes, syncFolders } from './folder-times.ts';
 import { discardJournal } from './journal.ts';
 import type { JournalFile, Prepared } from './journal.ts';
 import type { Step } from './journal-records.ts';
@@ -32,10 +32,11 @@ export function goBack(
     const tree: Tree = { root: scene.root, stage, leases };
     gatherStrays(stage, steps);
     const conflicts = takeAllBack(tree, prepared, onStep);
-    restoreTimes(tree, folders, steps);
+    const newest = newestByFolder(tree, steps);
+    restoreTimes(tree, folders, newest);
     syncFolders(scene.root, steps);
     fsync(stage);
-    const isOurs = isRootTimeOurs(tree, begin, steps, staging.rootMtimeNs);
+    const isOurs = isRootTimeOurs(tree, begin, newest, staging.rootMtimeNs);
     const disposal = disposeAll(scene.own, tree, prepared, conflicts);
     const kept = pathsOf(steps, ({ slot }) => conflicts.has(slot) || disposal.kept.has(slot));
     if (!disposal.open) closeStage(scene.root, file, begin, isOurs);

@@ -52,8 +52,12 @@ describe('others come between the last look and the rename', () => {
     return at(name);
   }
 
-  /** Applies; `failing` refuses the rename of the commit, so that all is taken back. */
-  async function apply(moments: readonly Moment[], failing = false): Promise<PromoteReply<'promote.apply'>> {
+  /** Applies; `failing` refuses the rename of the commit, so that all is taken back; `watch` is told of each call before it is made. */
+  async function apply(
+    moments: readonly Moment[],
+    failing = false,
+    watch: (name: string, args: readonly Argument[]) => void = () => undefined,
+  ): Promise<PromoteReply<'promote.apply'>> {
     const opened = [scene.root, scene.draft, scene.own, scene.owner, scene.configuration].map((folder) =>
       fs.openSync(folder, 'r'),
     );
@@ -66,6 +70,7 @@ describe('others come between the last look and the rename', () => {
       handlers.recover({ promotions: [] });
       const approval = scene.approve();
       interpose((name, args, make) => {
+        watch(name, args);
         if (name === 'fsync') {
           done.push(
             `fsync ${path.relative(scene.folder, fs.readlinkSync(`/proc/self/fd/${Number(args[0])}`, 'latin1'))}`,
@@ -150,6 +155,7 @@ describe('others come between the last look and the rename', () => {
     for (const [sentence, act] of [
       ['a file that gets a second name', () => fs.linkSync(at('changed'), path.join(scene.folder, 'second'))],
       ['a file that gets another mode', () => fs.chmodSync(at('changed'), 0o600)],
+      ['a file that gets other content in its place', () => fs.writeFileSync(at('changed'), 'bye')],
     ] as const) {
       it(`${sentence} after the first look is not replaced`, async () => {
         const inode = fs.statSync(at('changed')).ino;
@@ -248,6 +254,25 @@ describe('others come between the last look and the rename', () => {
     });
   });
 
+  it('an old file that somebody opens for writing while it is looked at for the last time waits, and loses nothing', async () => {
+    process.once('SIGIO', () => undefined);
+    let isLeased = false;
+    let isAsked = false;
+    const reply = await apply([], false, (name, args) => {
+      if (isAsked || !fs.existsSync(path.join(scene.own, 'journal.committed'))) return;
+      const file = name === 'fcntl' || name === 'pread64' ? fs.readlinkSync(`/proc/self/fd/${Number(args[0])}`) : '';
+      if (!/\.nessie-stage-\w+\/10$/.test(file)) return;
+      if (name === 'fcntl') isLeased = true;
+      if (name !== 'pread64' || !isLeased) return;
+      isAsked = true;
+      const flags = fs.constants.O_WRONLY | fs.constants.O_NONBLOCK;
+      assert.throws(() => fs.openSync(file, flags), { code: 'EAGAIN' });
+    });
+    assert.ok(isAsked && code(reply) === 'promoted');
+    assert.equal(fs.readFileSync(path.join(stage(), STAGED), 'utf8'), 'old');
+    assert.equal(read('changed'), 'new');
+  });
+
   describe('on the way back', () => {
     it('a changed file that is saved anew stays as it was saved, and its old content is kept', async () => {
       await apply([{ name: 'changed', nth: 2, act: () => save('changed', 'saved') }], true);
@@ -306,6 +331,17 @@ describe('others come between the last look and the rename', () => {
         assert.equal(found, { one: 'one', two: '' }[name] ?? '');
       });
     }
+
+    it('the time of a folder in which somebody makes a file meanwhile is left as that file made it', async () => {
+      const act = (): void => {
+        const later = performance.now() + 60;
+        while (performance.now() < later);
+        for (const name of ['keep/theirs', 'theirs']) fs.writeFileSync(at(name), 'theirs');
+      };
+      await apply([{ name: 'inside', nth: 2, side: 'after', act }], true);
+      for (const name of ['keep', '.']) assert.ok(fs.statSync(at(name)).mtimeMs > 1_000_000_000_000, name);
+      assert.equal(fs.statSync(at('old')).mtimeMs, 1_000_000_000_000);
+    });
 
     it('a new folder that gets a file before it is taken back stays, with the file', async () => {
       await apply([{ name: 'made', nth: 2, act: () => fs.writeFileSync(at('made/more'), 'more') }], true);
