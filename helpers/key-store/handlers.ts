@@ -12,8 +12,14 @@ export type KeyStoreHandlers = {
   readonly [Type in KeyStoreRequest]: (body: KeyStoreBody<Type>) => KeyStoreReply<Type>;
 };
 
-/** Opens the folder behind a descriptor, which must belong to `uid`, and returns what answers. */
-export function openKeyStore(descriptor: number, uid: number): KeyStoreHandlers {
+/** What answers, and what is done while nobody waits for an answer. */
+export interface OpenKeyStore {
+  readonly handlers: KeyStoreHandlers;
+  readonly afterwards: () => void;
+}
+
+/** Opens the folder behind a descriptor, which must belong to `uid`. */
+export function openKeyStore(descriptor: number, uid: number): OpenKeyStore {
   const store = open(descriptor, uid);
   const answer = <Reply>(work: (store: Store) => Reply): Reply => {
     if (store instanceof StoreUnsafe) throw refusalOf(store);
@@ -23,10 +29,10 @@ export function openKeyStore(descriptor: number, uid: number): KeyStoreHandlers 
       throw refusalOf(error);
     }
   };
-  return {
+  const handlers: KeyStoreHandlers = {
     'keystore.status': () => answer(status),
     'keystore.generate': ({ purpose }) => answer((keys) => ({ publicKey: keys.generate(purpose).publicKey })),
-    'keystore.sign': (body) => answer((keys) => ({ signed: signAndLookAhead(keys, body) })),
+    'keystore.sign': (body) => answer((keys) => ({ signed: signAll(keys, body) })),
     'keystore.rotate-prepare': () =>
       answer((keys) => {
         const { current, next } = keys.prepare();
@@ -38,6 +44,7 @@ export function openKeyStore(descriptor: number, uid: number): KeyStoreHandlers 
     'keystore.rotate-abandon': () => answer((keys) => nothing(keys.abandon())),
     'keystore.erase': () => answer((keys) => nothing(keys.erase())),
   };
+  return { handlers, afterwards: () => lookAhead(store) };
 }
 
 const nothing = (_done: void): Record<string, never> => ({});
@@ -59,17 +66,15 @@ function status(keys: Store): KeyStoreReply<'keystore.status'> {
   return { state: 'rotating', purpose, publicKey, nextPublicKey: next.publicKey, rotation };
 }
 
-function signAndLookAhead(keys: Store, body: KeyStoreBody<'keystore.sign'>): KeyStoreReply<'keystore.sign'>['signed'] {
-  const signed = signAll(keys, body);
-  setImmediate(() => {
-    try {
-      keys.guards.reserveAhead();
-    } catch (error) {
-      // A full disk is met again, and refused, by the first request that needs the block.
-      if (!(error instanceof StoreUnwritable)) throw error;
-    }
-  });
-  return signed;
+/** Reserves guards ahead of the request that would wait for the disk; a store that never signs reserves none. */
+function lookAhead(store: Store | StoreUnsafe): void {
+  if (store instanceof StoreUnsafe || store.current === undefined) return;
+  try {
+    store.guards.reserveAhead();
+  } catch (error) {
+    // A full disk is met again, and refused, by the first request that needs the block.
+    if (!(error instanceof StoreUnwritable)) throw error;
+  }
 }
 
 function refusalOf(error: unknown): unknown {

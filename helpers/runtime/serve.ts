@@ -14,17 +14,7 @@ import { encode } from '../protocol/codec.ts';
 import { decodeMessage, encodeMessage, type Message, type Request } from '../protocol/envelope.ts';
 import { encodeFrame, FrameReader } from '../protocol/frame.ts';
 import { endUnlessConfined } from './confined.ts';
-import { EXIT_VIOLATION } from './exits.ts';
-
-/** What checks one body: a zod schema, of which nothing but `parse` is used. */
-type Shape = { parse(value: unknown): unknown };
-
-/** What the owner's protocol.ts declares. */
-type Contract = {
-  readonly requests: Readonly<Record<string, { readonly body: Shape; readonly reply: Shape }>>;
-  readonly events: Readonly<Record<string, Shape>>;
-  readonly refusals: readonly string[];
-};
+import { refusalOf, violation, type Contract } from './serve-contract.ts';
 
 /** How one request is answered: `phases` in which it is permitted, once or many times in the life of the process. */
 export type ServeRow<Body, Reply, Phase extends string> = {
@@ -66,11 +56,6 @@ export type Served<C extends Contract, Phase extends string> = {
  */
 const KEYS_KEPT = 4096;
 const BYTES_KEPT = 8_388_608;
-
-function violation(what: string): never {
-  process.stderr.write(`protocol violation: ${what}\n`);
-  return process.exit(EXIT_VIOLATION);
-}
 
 type Remembered = { readonly asked: string; readonly answer: Promise<Message>; bytes: number };
 
@@ -114,11 +99,6 @@ class Answers {
 }
 
 type AnyRow = ServeRow<unknown, unknown, string>;
-
-function refusalOf(error: unknown, refusals: readonly string[]): { code: string; message: string } | undefined {
-  if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return undefined;
-  return refusals.includes(error.code) ? { code: error.code, message: error.message.slice(0, 400) } : undefined;
-}
 
 class Server {
   readonly #contract: Contract;
