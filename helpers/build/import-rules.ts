@@ -193,7 +193,7 @@ export const folders: readonly FolderRule[] = [
       anyProtocol,
       /^daemon\/config\.ts$/,
       node,
-      npm('esbuild', '@swc/core', 'mocha', 'xstate', 'zod'),
+      npm('elkjs', 'esbuild', '@swc/core', 'mocha', 'xstate', 'zod'),
     ],
     types: [/^daemon\//],
     reason: 'it builds and checks what ships and is never part of it',

@@ -1,5 +1,5 @@
 /*
- * Part of `npm run docs`: pictures of the page in docs/images, taken of the real page, server and machine by a browser. Without
+ * `npx tsx helpers/build/screenshots.ts`: pictures of the page in docs/images, taken of the real page, server and machine by a browser. Without
  * Chromium it says so and leaves the pictures as they are.
  */
 import { spawn } from 'node:child_process';

@@ -2,21 +2,20 @@
  * machines/STATES.md: for each machine its diagram, what holds in each state and what may be asked for there, and what each state
  * does with each event. Written by `npm run docs`, compared by the check.
  */
-import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate';
+import type { AnyStateMachine, AnyStateNode } from 'xstate';
 
-import type { StateMeta } from '../../machines/meta.ts';
 import { traced } from '../../machines/registry.ts';
-
-const SUBJECTS: { readonly [machine: string]: string } = {
-  executor: 'Lifecycle of one executor, kept by the control plane.',
-  'descriptor-review': 'Review of one descriptor revision, kept by the control plane.',
-  pairing: 'One pairing, kept by the control plane.',
-  joining: 'The same pairing on the machine.',
-  command: 'One command, kept by the control plane.',
-  execution: 'The same command on the machine, by the phases of its ledger.',
-  promotion: 'One promotion, kept by the control plane.',
-  daemon: 'One executor daemon.',
-};
+import { altOf } from './diagrams.ts';
+import {
+  actionName,
+  below,
+  eventName,
+  guardName,
+  metaOf,
+  nameOf,
+  SUBJECTS,
+  transitionsOf,
+} from '../../machines/shape.ts';
 
 /** Text of machines/STATES.md. */
 export function render(): string {
@@ -41,11 +40,7 @@ function section(machine: AnyStateMachine): string[] {
     '',
     `${SUBJECTS[machine.id] ?? ''} Version ${machine.version ?? ''}.`,
     '',
-    '```mermaid',
-    'stateDiagram-v2',
-    ...drawing(machine.root, '  '),
-    ...nodes.flatMap(arrows),
-    '```',
+    `![${altOf(machine.id)}](../docs/machines/${machine.id}.svg)`,
     '',
     '| state | holds | permits |',
     '|---|---|---|',
@@ -61,45 +56,6 @@ function section(machine: AnyStateMachine): string[] {
   ];
 }
 
-/** What a state says of itself. Throws where one says nothing. */
-export function metaOf(node: AnyStateNode): StateMeta {
-  const meta: unknown = node.meta;
-  if (typeof meta !== 'object' || meta === null || !('holds' in meta) || !('permits' in meta)) {
-    throw new TypeError(`state ${node.id} has no meta with holds and permits`);
-  }
-  // Every machine declares StateMeta as its `meta`, so the compiler has checked what was written there.
-  return meta as StateMeta;
-}
-
-/** Every state below a node, outer before inner, in the order in which they are written. */
-export function below(node: AnyStateNode): AnyStateNode[] {
-  return Object.values(node.states).flatMap((child) => [child, ...below(child)]);
-}
-
-function drawing(node: AnyStateNode, indent: string): string[] {
-  const children = Object.values(node.states);
-  const initial = node.initial?.target[0];
-  return [
-    ...(initial === undefined ? [] : [`${indent}[*] --> ${alias(initial)}`]),
-    ...children.flatMap((child) => {
-      const label = `${indent}state "${child.key}" as ${alias(child)}`;
-      const inner = drawing(child, `${indent}  `);
-      return inner.length === 0 ? [label] : [`${label} {`, ...inner, `${indent}}`];
-    }),
-    ...children.filter(({ type }) => type === 'final').map((child) => `${indent}${alias(child)} --> [*]`),
-  ];
-}
-
-function arrows(node: AnyStateNode): string[] {
-  const seen = new Set<string>();
-  for (const transition of transitionsOf(node)) {
-    for (const target of transition.target ?? []) {
-      seen.add(`  ${alias(node)} --> ${alias(target)}: ${eventName(transition.eventType)}`);
-    }
-  }
-  return [...seen];
-}
-
 function rows(node: AnyStateNode): string[] {
   return transitionsOf(node).map((transition) => {
     const targets = (transition.target ?? []).map((target) => `\`${nameOf(target)}\``).join(', ');
@@ -113,48 +69,4 @@ function rows(node: AnyStateNode): string[] {
     ];
     return `| ${cells.join(' | ')} |`;
   });
-}
-
-function transitionsOf(node: AnyStateNode): AnyTransitionDefinition[] {
-  return [...(node.always ?? []), ...[...node.transitions.values()].flat()];
-}
-
-function nameOf(node: AnyStateNode): string {
-  return node.path.join('.');
-}
-
-function alias(node: AnyStateNode): string {
-  return node.path.join('__').replaceAll('-', '_');
-}
-
-/** An event as a reader says it; mermaid takes no colon or quote in a label. */
-function eventName(type: string): string {
-  const [, kind, rest] = /^xstate\.(after|done\.actor|error\.actor)\.(.+)$/.exec(type) ?? [];
-  if (kind === undefined || rest === undefined) return type === '' ? 'at once' : type;
-  if (kind === 'after') return `after ${rest.split('.')[0] ?? ''}`;
-  const actor = rest === '*' ? 'a command' : rest;
-  return kind === 'done.actor' ? `${actor} done` : `${actor} broke`;
-}
-
-function guardName(guard: unknown): string {
-  if (guard === undefined) return '';
-  if (typeof guard === 'string') return guard;
-  const type: unknown = typeof guard === 'object' && guard !== null && 'type' in guard ? guard.type : undefined;
-  return typeof type === 'string' ? type + constant(guard) : '';
-}
-
-function actionName(action: unknown): string {
-  if (typeof action === 'string') return action;
-  const type: unknown = typeof action === 'object' && action !== null && 'type' in action ? action.type : undefined;
-  return typeof type === 'string' ? type + constant(action) : '';
-}
-
-/** Parameters that are written as values, not computed from the event. */
-function constant(named: unknown): string {
-  const params: unknown = typeof named === 'object' && named !== null && 'params' in named ? named.params : undefined;
-  if (typeof params === 'string') return ` ${params}`;
-  if (typeof params !== 'object' || params === null) return '';
-  return ` ${Object.values(params)
-    .filter((value) => typeof value === 'string')
-    .join(' ')}`.trimEnd();
 }

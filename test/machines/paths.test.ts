@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 
-import type { AnyMachineSnapshot, AnyStateNode } from 'xstate';
+import type { AnyMachineSnapshot } from 'xstate';
 import { getShortestPaths } from 'xstate/graph';
 
 import { executionRequests } from '../../machines/command/phases.ts';
 import { daemonRequests } from '../../machines/daemon/connection.ts';
 import type { Permit } from '../../machines/meta.ts';
-import { metaOf } from '../../helpers/build/states.ts';
+import { metaOf, permitsOf } from '../../machines/shape.ts';
 import { registry } from '../../helpers/protocol/registry.ts';
 import { joiningRequests } from '../../machines/pairing/standing.ts';
 import { traced } from '../../machines/registry.ts';
@@ -18,12 +18,6 @@ const requests: { readonly [machine: string]: { readonly [actor: string]: readon
   joining: joiningRequests,
   daemon: daemonRequests,
 };
-
-/** Permits of a state with those of the states around it. */
-function permitsOf(node: AnyStateNode): readonly Permit[] {
-  const outer = node.parent?.parent === undefined ? [] : permitsOf(node.parent);
-  return [...outer, ...metaOf(node).permits];
-}
 
 /** What would touch the machine's tree, or let work near it. */
 const PRIVILEGED: readonly Permit[] = [

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { metaOf } from '../../helpers/build/states.ts';
+import { metaOf } from '../../machines/shape.ts';
 import { traced } from '../../machines/registry.ts';
 import { expectTrace } from '../kit/index.ts';
 import { traceOf } from '../kit/trace-of.ts';

@@ -1,7 +1,7 @@
 import { createActor } from 'xstate';
 import type { AnyEventObject, AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate';
 
-import { below } from '../../helpers/build/states.ts';
+import { below } from '../../machines/shape.ts';
 
 /** Every state of a machine, outer before inner, without its root. */
 export function statesOf(machine: AnyStateMachine): AnyStateNode[] {
