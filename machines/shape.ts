@@ -2,7 +2,7 @@
  * What a machine looks like without running: its states in the order in which they are written, its transitions, and how a person
  * says an event. Diagrams, tables, traces in words and walks read it here, so that all of them say the same.
  */
-import type { AnyStateNode, AnyTransitionDefinition } from 'xstate';
+import type { AnyStateNode, AnyTransitionDefinition, StateValue } from 'xstate';
 import type { Permit, StateMeta } from './meta.ts';
 
 /** One sentence for each machine, by its id. */
@@ -46,6 +46,14 @@ export function nameOf(node: AnyStateNode): string {
 /** Every way out of a state of its own, in the order in which they are tried. */
 export function transitionsOf(node: AnyStateNode): AnyTransitionDefinition[] {
   return [...(node.always ?? []), ...[...node.transitions.values()].flat()];
+}
+
+/** Names of the states that a state value stands for, outer before inner: `{online: 'heard'}` is `online` and `online.heard`. */
+export function namesIn(value: StateValue, outer = ''): string[] {
+  if (typeof value === 'string') return [`${outer}${value}`];
+  return Object.entries(value).flatMap(([key, inner]) =>
+    inner === undefined ? [] : [`${outer}${key}`, ...namesIn(inner, `${outer}${key}.`)],
+  );
 }
 
 /** An event as a reader says it, without the marks of xstate. */

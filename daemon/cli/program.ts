@@ -251,7 +251,12 @@ function addTrace(program: Command, selected: () => Places): void {
   const trace = program.command('trace').description('record, show, replay and compare what the machines did');
   trace.addHelpText(
     'after',
-    examples('trace record day.jsonl', 'trace replay day.jsonl', 'trace diff before.jsonl after.jsonl'),
+    examples(
+      'trace record day.jsonl',
+      'trace replay day.jsonl',
+      'trace view day.jsonl',
+      'trace diff before.jsonl after.jsonl',
+    ),
   );
   trace
     .command('record')
@@ -275,6 +280,21 @@ function addTrace(program: Command, selected: () => Places): void {
   ).action(async (first: string, second: string, options: { json: boolean }) =>
     (await import('./trace.ts')).diffTraces(ownTerminal(), first, second, options.json),
   );
+  addTraceTools(trace);
+}
+
+function addTraceTools(trace: Command): void {
+  trace
+    .command('view')
+    .argument('<file>')
+    .description(
+      'write a trace as one page that a browser shows without a network: path, timeline, every line in words',
+    )
+    .option('--output <file>', 'a new file, or - for standard output', 'trace.html')
+    .addHelpText('after', examples('trace view day.jsonl', 'trace view day.jsonl --output day.html'))
+    .action(async (file: string, { output }: { output: string }) =>
+      (await import('./trace-view.ts')).viewTrace(ownTerminal(), file, output),
+    );
 }
 
 function addSimulate(program: Command): void {

@@ -5,14 +5,13 @@
 import fs from 'node:fs';
 import { setTimeout as later } from 'node:timers/promises';
 import { explain } from '../../machines/trace/diff.ts';
-import { parseTrace, TraceError } from '../../machines/trace/format.ts';
-import type { TraceLine } from '../../machines/trace/format.ts';
 import { replay } from '../../machines/trace/replay.ts';
 import { CliFailure } from './failure.ts';
 import { askOver, connectOwner } from './owner-client.ts';
 import type { Places } from './places.ts';
 import { columns, say, sayJson, styled, visible } from './terminal.ts';
 import type { Terminal } from './terminal.ts';
+import { openNew, readText, readTraceText } from './trace-files.ts';
 
 const PAGE = 2000;
 const FOLLOW_MS = 500;
@@ -48,7 +47,7 @@ export async function recordTrace(
 
 /** Prints a trace for people, one line an event. */
 export function showTrace(terminal: Terminal, file: string, isJson: boolean): void {
-  const lines = readTrace(file);
+  const lines = readTraceText(file).lines;
   if (isJson) return sayJson(terminal, lines);
   const rows = lines.map(({ seq, machine, actor, event, before, after, actions }) => [
     String(seq),
@@ -81,34 +80,9 @@ export function replayTrace(terminal: Terminal, file: string, isJson: boolean): 
 
 /** Explains how the second trace differs from the first. Throws CliFailure: difference where it does. */
 export function diffTraces(terminal: Terminal, first: string, second: string, isJson: boolean): void {
-  const sentences = explain(readTrace(first), readTrace(second));
+  const sentences = explain(readTraceText(first).lines, readTraceText(second).lines);
   if (isJson) sayJson(terminal, { differences: sentences });
   else for (const one of sentences) say(terminal, visible(one));
   if (sentences.length > 0) throw new CliFailure('difference', `${sentences.length} differences`);
   if (!isJson) say(terminal, 'The traces are equal.');
-}
-
-function readTrace(file: string): TraceLine[] {
-  try {
-    return parseTrace(readText(file));
-  } catch (error) {
-    if (error instanceof TraceError) throw new CliFailure('difference', visible(error.message), { cause: error });
-    throw error;
-  }
-}
-
-function readText(file: string): string {
-  try {
-    return fs.readFileSync(file, 'utf8');
-  } catch (cause) {
-    throw new CliFailure('usage', 'the trace cannot be read', { cause });
-  }
-}
-
-function openNew(file: string): number {
-  try {
-    return fs.openSync(file, 'wx', 0o600);
-  } catch (cause) {
-    throw new CliFailure('refused', 'the file is there already or cannot be made; name a new one', { cause });
-  }
 }

@@ -10,8 +10,9 @@ import { pathToFileURL } from 'node:url';
 
 import { build, type Metafile } from 'esbuild';
 
-import { MANIFEST } from '../runtime/installation.ts';
+import { MANIFEST, TRACE_PAGE } from '../runtime/installation.ts';
 import { buildPage } from './page.ts';
+import { buildTracePage } from './trace-page.ts';
 import { koffiBesideBundle, piscinaBesideBundle } from './plugins.ts';
 
 /** One program of an installation: the bundle's name without its ending, and its source from the top of the tree. */
@@ -103,6 +104,9 @@ export async function bundle(
   fs.copyFileSync(koffiBinary(top), path.join(next, 'koffi.node'));
   fs.chmodSync(path.join(next, 'koffi.node'), 0o644);
   if (present.some(({ name }) => name === 'server')) await buildPage(top, path.join(next, 'page'));
+  if (present.some(({ name }) => name === 'cli')) {
+    fs.writeFileSync(path.join(next, TRACE_PAGE), JSON.stringify(await buildTracePage(top)));
+  }
   writeManifest(next);
   fs.rmSync(folder, { recursive: true, force: true });
   fs.renameSync(next, folder);

@@ -266,6 +266,14 @@ export const folders: readonly FolderRule[] = [
     reason: 'what the machine itself decides is pure, so that the simulation runs the very files that ship',
   },
   {
+    name: 'daemon/trace-page/',
+    files: /^daemon\/trace-page\//,
+    values: [/^daemon\/trace-page\//, /^machines\/(shape|trace\/tell)\.ts$/],
+    types: [/^machines\//],
+    reason:
+      'it runs in a browser beside a stranger’s trace: no Node module, no library and no machine is bundled into it',
+  },
+  {
     name: 'daemon/cli/, start.ts, demo/',
     files: /^daemon\/(cli|demo|start\.ts)/,
     values: [

@@ -1,6 +1,6 @@
 /*
- * `npx tsx helpers/build/screenshots.ts`: pictures of the page in docs/images, taken of the real page, server and machine by a browser. Without
- * Chromium it says so and leaves the pictures as they are.
+ * `npx tsx helpers/build/screenshots.ts`: pictures in docs/images, of the page with a real server and machine, and of the
+ * page of a trace, taken by a browser. Without Chromium it says so and leaves the pictures as they are.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,14 +10,19 @@ import path from 'node:path';
 const CHROMIUM = '/usr/bin/chromium';
 const top = path.resolve(import.meta.dirname, '..', '..');
 
+/** Programs of test/fixtures, each with the pictures that it takes. */
+const PROGRAMS = ['page-screenshots.ts', 'trace-screenshot.ts'];
+
 if (fs.existsSync(CHROMIUM)) {
-  const script = path.join(top, 'test', 'fixtures', 'page-screenshots.ts');
-  const child = spawn(process.execPath, ['--import', 'tsx', script, path.join(top, 'docs', 'images')], {
-    cwd: top,
-    stdio: ['ignore', 'inherit', 'inherit'],
-  });
-  const [code] = await once(child, 'exit');
-  process.exitCode = code === 0 ? 0 : 1;
+  for (const program of PROGRAMS) {
+    const script = path.join(top, 'test', 'fixtures', program);
+    const child = spawn(process.execPath, ['--import', 'tsx', script, path.join(top, 'docs', 'images')], {
+      cwd: top,
+      stdio: ['ignore', 'inherit', 'inherit'],
+    });
+    const [code] = await once(child, 'exit');
+    if (code !== 0) process.exitCode = 1;
+  }
 } else {
   process.stdout.write('pictures of the page are left as they are: Chromium is missing (apt-get install chromium)\n');
 }

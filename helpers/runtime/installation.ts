@@ -5,6 +5,9 @@ import path from 'node:path';
 /** Name of the file that lists the SHA-256 of every other file of an installation. */
 export const MANIFEST = 'manifest.json';
 
+/** Name of the file that holds the parts of the page of `trace view`. */
+export const TRACE_PAGE = 'trace-page.json';
+
 /** The bundles in one folder and the hash that each must have; `digest` is SHA-256 over the manifest's bytes, hexadecimal. */
 export type Installation = {
   readonly folder: string;

@@ -1,5 +1,5 @@
 import { createActor } from 'xstate';
-import type { AnyEventObject, AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate';
+import type { AnyEventObject, AnyStateMachine, AnyStateNode, AnyTransitionDefinition, InspectionEvent } from 'xstate';
 
 import { below } from '../../machines/shape.ts';
 
@@ -33,7 +33,44 @@ export function silenced(machine: AnyStateMachine): AnyStateMachine {
   return machine.provide({ actions: Object.fromEntries(actions) });
 }
 
-/** Runs events through a live actor, synchronously, and returns the states and transitions that it passed. */
+/** What one event passed: states entered or stood in, and transitions in the order in which they were taken. */
+export type Step = { readonly states: readonly string[]; readonly transitions: readonly AnyTransitionDefinition[] };
+
+/** Runs events through a live actor of a silenced machine, synchronously: what its beginning and then each event passed. */
+export function steps(live: AnyStateMachine, input: unknown, events: readonly AnyEventObject[]): Step[] {
+  let states: string[] = [];
+  let transitions: AnyTransitionDefinition[] = [];
+  // The first inspection comes from the constructor, before it returns.
+  let root: object | undefined;
+  const note = (snapshot: unknown): void => {
+    // oxlint-disable-next-line no-underscore-dangle -- the only place where xstate keeps the nodes of a snapshot
+    for (const node of (snapshot as { _nodes: AnyStateNode[] })._nodes) states.push(node.id);
+  };
+  const inspect = (inspection: InspectionEvent): void => {
+    root ??= inspection.actorRef;
+    if (inspection.actorRef !== root) return;
+    if (inspection.type === '@xstate.microstep') {
+      // oxlint-disable-next-line no-underscore-dangle -- xstate's own name
+      for (const transition of inspection._transitions) {
+        transitions.push(transition);
+        states.push(transition.source.id);
+      }
+      note(inspection.snapshot);
+    }
+    if (inspection.type === '@xstate.snapshot') note(inspection.snapshot);
+  };
+  const taken = <Value>(act: () => Value): [Step, Value] => {
+    [states, transitions] = [[], []];
+    const value = act();
+    return [{ states, transitions }, value];
+  };
+  const [first, actor] = taken(() => createActor(live, { input, inspect }).start());
+  const found = [first, ...events.map((event) => taken(() => actor.send(event))[0])];
+  actor.stop();
+  return found;
+}
+
+/** Every state and transition that events pass, by name. */
 export function passed(
   machine: AnyStateMachine,
   input: unknown,
@@ -41,34 +78,11 @@ export function passed(
 ): { states: Set<string>; transitions: Set<string> } {
   const live = silenced(machine);
   const names = transitionsOf(live);
-  const states = new Set<string>();
-  const transitions = new Set<string>();
-  // The first inspection comes from the constructor, before it returns.
-  let root: object | undefined;
-  const note = (snapshot: unknown): void => {
-    // oxlint-disable-next-line no-underscore-dangle -- the only place where xstate keeps the nodes of a snapshot
-    for (const node of (snapshot as { _nodes: AnyStateNode[] })._nodes) states.add(node.id);
+  const found = steps(live, input, events);
+  return {
+    states: new Set(found.flatMap(({ states }) => states)),
+    transitions: new Set(found.flatMap(({ transitions }) => transitions.map((one) => names.get(one) ?? ''))),
   };
-  const actor = createActor(live, {
-    input,
-    inspect: (inspection) => {
-      root ??= inspection.actorRef;
-      if (inspection.actorRef !== root) return;
-      if (inspection.type === '@xstate.microstep') {
-        // oxlint-disable-next-line no-underscore-dangle -- xstate's own name
-        for (const transition of inspection._transitions) {
-          transitions.add(names.get(transition) ?? '');
-          states.add(transition.source.id);
-        }
-        note(inspection.snapshot);
-      }
-      if (inspection.type === '@xstate.snapshot') note(inspection.snapshot);
-    },
-  });
-  actor.start();
-  for (const event of events) actor.send(event);
-  actor.stop();
-  return { states, transitions };
 }
 
 /** What a snapshot says beside counters that grow for ever, so that a search over states ends. */

@@ -145,6 +145,28 @@ describe('the command line', function () {
     }
   });
 
+  it('a trace becomes a page in a new file, or on standard output, and an empty one becomes none', async () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'trace-'));
+    try {
+      const [golden, page] = ['test/traces/command/started-succeeded.jsonl', path.join(folder, 'trace.html')];
+      const first = await cli.run(['trace', 'view', golden, '--output', page]);
+      assert.deepEqual([first.code, first.out], [0, '7 lines written as a page; open it in a browser\n'], first.error);
+      assert.equal(fs.statSync(page).mode & 0o777, 0o600);
+      assert.equal(
+        (await cli.run(['trace', 'view', golden, '--output', page])).code,
+        3,
+        'a file that is there is kept',
+      );
+      const piped = await cli.run(['trace', 'view', golden, '--output', '-']);
+      assert.equal(piped.out, fs.readFileSync(page, 'utf8'));
+      fs.writeFileSync(path.join(folder, 'empty.jsonl'), '');
+      const empty = await cli.run(['trace', 'view', path.join(folder, 'empty.jsonl'), '--output', '-']);
+      assert.deepEqual([empty.code, empty.out], [2, '']);
+    } finally {
+      fs.rmSync(folder, { recursive: true });
+    }
+  });
+
   it('bytes that a trace may not hold are refused without being shown', async () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'trace-'));
     try {
