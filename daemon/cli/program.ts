@@ -9,6 +9,7 @@ import type { SimulateWish } from './simulate.ts';
 import { knownPlaces, placesIn, placesOf } from './places.ts';
 import type { Places } from './places.ts';
 import { ownTerminal } from './terminal.ts';
+import type { Form } from './trace-export.ts';
 
 type ReviewOptions = {
   readonly approve: boolean;
@@ -284,6 +285,17 @@ function addTrace(program: Command, selected: () => Places): void {
 }
 
 function addTraceTools(trace: Command): void {
+  json(trace.command('export').argument('<file>'))
+    .description('write a trace for other tools: Mermaid text, or spans as OpenTelemetry’s JSON')
+    .addOption(new Option('--to <form>', 'what to write').choices(['mermaid', 'otel']).makeOptionMandatory())
+    .option('--output <file>', 'a new file; default: standard output')
+    .addHelpText(
+      'after',
+      examples('trace export day.jsonl --to mermaid', 'trace export day.jsonl --to otel --output day.json'),
+    )
+    .action(async (file: string, { to, output, json: isJson }: { to: Form; output?: string; json: boolean }) =>
+      (await import('./trace-export.ts')).exportTrace(ownTerminal(), file, { to, output, isJson }),
+    );
   trace
     .command('view')
     .argument('<file>')

@@ -167,6 +167,23 @@ describe('the command line', function () {
     }
   });
 
+  it('a trace is exported to standard output or to a new file, in a form that it must name', async () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'trace-'));
+    try {
+      const [golden, file] = ['test/traces/command/started-succeeded.jsonl', path.join(folder, 'spans.json')];
+      const drawn = await cli.run(['trace', 'export', golden, '--to', 'mermaid']);
+      assert.deepEqual([drawn.code, drawn.out.split('\n')[0]], [0, 'stateDiagram-v2']);
+      const written = await cli.run(['trace', 'export', golden, '--to', 'otel', '--output', file, '--json']);
+      assert.deepEqual(JSON.parse(written.out), { to: 'otel', lines: 7, actors: 1 });
+      assert.ok('resourceSpans' in JSON.parse(fs.readFileSync(file, 'utf8')));
+      assert.equal((await cli.run(['trace', 'export', golden, '--to', 'otel', '--output', file])).code, 3);
+      assert.equal((await cli.run(['trace', 'export', golden, '--to', 'otel', '--json'])).code, 2);
+      assert.equal((await cli.run(['trace', 'export', golden])).code, 2);
+    } finally {
+      fs.rmSync(folder, { recursive: true });
+    }
+  });
+
   it('bytes that a trace may not hold are refused without being shown', async () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'trace-'));
     try {
