@@ -24,11 +24,11 @@ export const generatedFiles: readonly Generated[] = [
   { file: 'machines/STATES.md', generator: 'helpers/build/states.ts' },
   { file: 'docs/codes.md', generator: 'helpers/build/codes.ts' },
   { file: 'docs/policy.md', generator: 'helpers/build/policy.ts' },
-  ...Object.keys(traced).map((id) => ({
-    file: `${GENERATED_FOLDER}/${id}.svg`,
-    generator: 'helpers/build/diagrams.ts',
-    of: id,
-  })),
+  { file: `${GENERATED_FOLDER}/coverage.md`, generator: 'helpers/build/coverage-page.ts' },
+  ...Object.keys(traced).flatMap((id) => [
+    { file: `${GENERATED_FOLDER}/${id}.svg`, generator: 'helpers/build/diagrams.ts', of: id },
+    { file: `${GENERATED_FOLDER}/${id}.md`, generator: 'helpers/build/machine-page.ts', of: id },
+  ]),
 ];
 
 /** Files of the generated folder that nothing generates any more. */

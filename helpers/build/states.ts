@@ -26,7 +26,9 @@ export function render(): string {
     'while it stands; an inner state permits what its outer states do as well, and a command of a daemon is a machine of its own. An',
     'event that leads nowhere is taken where it stands: it changes data, is refused with a code, or is dropped by name.',
     '',
-    ...Object.keys(traced).map((id) => `- [${id}](#${id}): ${SUBJECTS[id] ?? ''}`),
+    ...Object.keys(traced).map(
+      (id) => `- [${id}](#${id}): ${SUBJECTS[id] ?? ''} [Its page](../docs/machines/${id}.md).`,
+    ),
   ];
   const sections = Object.values(traced).map(({ machine }) => section(machine));
   return `${[...head, ...sections.flat()].join('\n')}\n`;

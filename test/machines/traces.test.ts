@@ -7,12 +7,11 @@ import { traced } from '../../machines/registry.ts';
 import { expectTrace } from '../kit/index.ts';
 import { traceOf } from '../kit/trace-of.ts';
 import { goldens } from './scenarios/index.ts';
-import { passed, statesOf, transitionsOf } from './walk.ts';
+import { UNREACHED } from '../../helpers/build/coverage.ts';
+import { namedTransitions, passed } from '../../helpers/build/passes.ts';
+import { statesOf } from './walk.ts';
 
 const folder = join(import.meta.dirname, '../traces');
-
-/** Transitions that no golden trace takes, each with its reason. */
-const unreached: { readonly [transition: string]: string } = {};
 
 describe('golden traces', () => {
   for (const [id, scenarios] of Object.entries(goldens)) {
@@ -43,8 +42,8 @@ describe('golden traces', () => {
         const missedStates = statesOf(machine)
           .filter((node) => !states.has(node.id))
           .map((node) => node.id);
-        const all = [...transitionsOf(machine).values()];
-        const missed = all.filter((name) => !transitions.has(name) && unreached[name] === undefined);
+        const all = [...namedTransitions(machine).values()];
+        const missed = all.filter((name) => !transitions.has(name) && UNREACHED[name] === undefined);
         assert.deepEqual({ states: missedStates, transitions: missed }, { states: [], transitions: [] });
       });
     });
@@ -55,9 +54,9 @@ describe('golden traces', () => {
   });
 
   it('excuse no transition that is taken or does not exist', () => {
-    const all = Object.values(traced).flatMap(({ machine }) => [...transitionsOf(machine).values()]);
+    const all = Object.values(traced).flatMap(({ machine }) => [...namedTransitions(machine).values()]);
     assert.deepEqual(
-      Object.keys(unreached).filter((name) => !all.includes(name)),
+      Object.keys(UNREACHED).filter((name) => !all.includes(name)),
       [],
     );
   });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 
+import { silenced, steps } from '../../../helpers/build/passes.ts';
 import { parseTrace } from '../../../machines/trace/format.ts';
 import { stateWords, tell } from '../../../machines/trace/tell.ts';
 import { waysOf } from '../../../machines/trace/ways.ts';
@@ -7,7 +8,6 @@ import { traced } from '../../../machines/registry.ts';
 import { nameOf } from '../../../machines/shape.ts';
 import { traceOf } from '../../kit/trace-of.ts';
 import { goldens } from '../scenarios/index.ts';
-import { silenced, steps } from '../walk.ts';
 
 describe('the ways of a line', () => {
   for (const [id, scenarios] of Object.entries(goldens)) {
