@@ -47,5 +47,7 @@ export type { Digester, PayloadRules, Rule } from './trace/redact.ts';
 export { replay } from './trace/replay.ts';
 export type { Difference, Replay } from './trace/replay.ts';
 export { tell } from './trace/tell.ts';
+export { choicesOf, placeOf, takeStep, traceOfWalk, undoStep, walkOf } from './trace/walk.ts';
+export type { Choice, Place, Untaken, Walk } from './trace/walk.ts';
 export { Unprovided } from './unprovided.ts';
 export type { Digest, Gate, KnownOutcome, Outcome, Refused } from './values.ts';

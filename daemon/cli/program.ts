@@ -285,6 +285,15 @@ function addTrace(program: Command, selected: () => Places): void {
 }
 
 function addTraceTools(trace: Command): void {
+  json(trace.command('walk').argument('<machine>'))
+    .description('step a machine by hand: what holds, what could come, one event at a time; save it as a trace')
+    .option('--events <file>', 'take these first, one JSON object a line')
+    .option('--save <file>', 'write the walk to a new file at its end')
+    .addHelpText('after', examples('trace walk command', 'trace walk daemon --events events.jsonl --json'))
+    .action(
+      async (machine: string, { events, save, json: isJson }: { events?: string; save?: string; json: boolean }) =>
+        (await import('./step.ts')).stepCommand(ownTerminal(), machine, { events, save, isJson }),
+    );
   json(trace.command('export').argument('<file>'))
     .description('write a trace for other tools: Mermaid text, or spans as OpenTelemetry’s JSON')
     .addOption(new Option('--to <form>', 'what to write').choices(['mermaid', 'otel']).makeOptionMandatory())

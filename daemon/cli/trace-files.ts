@@ -16,12 +16,12 @@ export function readTraceText(file: string): { readonly text: string; readonly l
   }
 }
 
-/** Text of a file. Throws CliFailure: usage. */
-export function readText(file: string): string {
+/** Text of a file; `what` it is stands in the refusal. Throws CliFailure: usage. */
+export function readText(file: string, what = 'the trace'): string {
   try {
     return fs.readFileSync(file, 'utf8');
   } catch (cause) {
-    throw new CliFailure('usage', 'the trace cannot be read', { cause });
+    throw new CliFailure('usage', `${what} cannot be read`, { cause });
   }
 }
 

@@ -9,7 +9,7 @@ import { replay } from '../../machines/trace/replay.ts';
 import { CliFailure } from './failure.ts';
 import { askOver, connectOwner } from './owner-client.ts';
 import type { Places } from './places.ts';
-import { columns, say, sayJson, styled, visible } from './terminal.ts';
+import { columns, counted, say, sayJson, styled, visible } from './terminal.ts';
 import type { Terminal } from './terminal.ts';
 import { openNew, readText, readTraceText } from './trace-files.ts';
 
@@ -42,7 +42,7 @@ export async function recordTrace(
     client.close();
     if (out !== undefined) fs.closeSync(out);
   }
-  if (file !== undefined) say(terminal, `${count} lines recorded`);
+  if (file !== undefined) say(terminal, `${counted(count, 'line')} recorded`);
 }
 
 /** Prints a trace for people, one line an event. */
@@ -69,12 +69,15 @@ export function replayTrace(terminal: Terminal, file: string, isJson: boolean): 
     if (!isJson)
       for (const { line, actor, why } of result.differences)
         say(terminal, `line ${line} ${visible(actor)}: ${visible(why)}`);
-    throw new CliFailure('difference', `${result.differences.length} actors do otherwise than the trace says`);
+    throw new CliFailure(
+      'difference',
+      `${counted(result.differences.length, 'actor')} ${result.differences.length === 1 ? 'does' : 'do'} otherwise than the trace says`,
+    );
   }
   if (!isJson)
     say(
       terminal,
-      `${styled(terminal, 'green', 'replayed')}: ${result.lines} lines of ${result.actors} actors, every state reproduced`,
+      `${styled(terminal, 'green', 'replayed')}: ${counted(result.lines, 'line')} of ${counted(result.actors, 'actor')}, every state reproduced`,
     );
 }
 
@@ -83,6 +86,6 @@ export function diffTraces(terminal: Terminal, first: string, second: string, is
   const sentences = explain(readTraceText(first).lines, readTraceText(second).lines);
   if (isJson) sayJson(terminal, { differences: sentences });
   else for (const one of sentences) say(terminal, visible(one));
-  if (sentences.length > 0) throw new CliFailure('difference', `${sentences.length} differences`);
+  if (sentences.length > 0) throw new CliFailure('difference', counted(sentences.length, 'difference'));
   if (!isJson) say(terminal, 'The traces are equal.');
 }

@@ -7,6 +7,8 @@ import type { Json, TraceLine } from './format.ts';
 
 /** Longest text of a payload that a sentence repeats, in UTF-16 units. */
 const BRIEF = 40;
+/** Most facts of a payload that a sentence repeats. */
+const FACTS = 5;
 
 /** What is told of: a line without its place in the trace. */
 export type Told = Pick<TraceLine, 'event' | 'before' | 'after' | 'actions'>;
@@ -47,19 +49,24 @@ function asked({ actions }: Told): string {
 function causeOf({ type, payload }: TraceLine['event']): string {
   const [, kind, rest = ''] = /^xstate\.(after|done\.actor|error\.actor)\.(.+)$/.exec(type) ?? [];
   if (kind === 'after') return `The delay ${rest.split('.')[0] ?? ''} passed`;
-  if (kind === 'done.actor') return `${rest} was done${details(payload['output'])}`;
+  if (kind === 'done.actor') return `${rest} was done${briefly(payload['output'])}`;
   if (kind === 'error.actor') return `${rest} broke`;
-  return `${type} came${details(payload)}`;
+  return `${type} came${briefly(payload)}`;
 }
 
-/** Short facts of a payload in brackets, as `(by person, epoch 3)`. */
-function details(payload: Json | undefined): string {
-  if (typeof payload !== 'object' || payload === null || Array.isArray(payload)) return '';
-  const facts = Object.entries(payload).flatMap(([field, value]) => {
-    if (typeof value === 'object' || String(value).length > BRIEF) return [];
-    return [`${field} ${String(value)}`];
+/** Short facts of a payload in brackets after a blank, as ` (by person, epoch 3)`; empty where it has none. */
+export function briefly(payload: Json | undefined): string {
+  const facts = factsOf(payload, 1).slice(0, FACTS);
+  return facts.length === 0 ? '' : ` (${facts.join(', ')})`;
+}
+
+/** Facts of an object, those of an object in it too. */
+function factsOf(value: Json | undefined, depth: number): string[] {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return [];
+  return Object.entries(value).flatMap(([field, inner]) => {
+    if (typeof inner === 'object' && inner !== null) return depth === 0 ? [] : factsOf(inner, depth - 1);
+    return inner === null || String(inner).length > BRIEF ? [] : [`${field} ${String(inner)}`];
   });
-  return facts.length === 0 ? '' : ` (${facts.slice(0, 4).join(', ')})`;
 }
 
 /** An action as a person says it; xstate's own by what they do. */

@@ -184,6 +184,55 @@ describe('the command line', function () {
     }
   });
 
+  it('a machine is walked at a terminal by numbers, taken back, saved as a trace that replays', async () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'walk-'));
+    try {
+      const file = path.join(folder, 'walk.jsonl');
+      const ran = await cli.atTerminal(
+        ['trace', 'walk', 'command'],
+        [
+          { when: /can begin with:.*J> /s, type: '1' },
+          { when: /queued.*J> /s, type: '9' },
+          { when: /Say a number .*J> /s, type: '3' },
+          { when: /cancelled is the end\..*J> /s, type: 'u' },
+          { when: /queued.*J> /s, type: '1' },
+          { when: /leased.*J> /s, type: `s ${file}` },
+          { when: /2 lines saved.*J> /s, type: 'q' },
+        ],
+      );
+      assert.equal(ran.code, 0, ran.out);
+      assert.equal(
+        (await cli.run(['trace', 'replay', file])).out,
+        'replayed: 2 lines of 1 actor, every state reproduced\n',
+      );
+    } finally {
+      fs.rmSync(folder, { recursive: true });
+    }
+  });
+
+  it('a walk is given its events as a file and tells as JSON where they lead; an event out of place ends it', async () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'walk-'));
+    try {
+      const [events, file] = [path.join(folder, 'events.jsonl'), path.join(folder, 'walk.jsonl')];
+      const input = { type: 'xstate.init', input: { commandId: 'cmd-1', executorId: 'exec-1' } };
+      fs.writeFileSync(events, `${JSON.stringify(input)}\n{"type":"command.cancel","by":"person"}\n`);
+      const { code, out } = await cli.run(['trace', 'walk', 'command', '--events', events, '--save', file, '--json']);
+      const { value, status, states, choices, lines } = JSON.parse(out) as Record<string, unknown[]>;
+      assert.deepEqual([code, value, status, choices, lines?.length], [0, 'cancelled', 'done', [], 2]);
+      assert.match(JSON.stringify(states), /ended because somebody asked/);
+      assert.equal((await cli.run(['trace', 'replay', file])).code, 0);
+      fs.appendFileSync(events, '{"type":"command.lease"}\n');
+      const late = await cli.run(['trace', 'walk', 'command', '--events', events, '--json']);
+      assert.equal(late.code, 1);
+      assert.match(late.error, /event 3: cancelled is the end/);
+      fs.writeFileSync(events, '[]\n');
+      assert.equal((await cli.run(['trace', 'walk', 'command', '--events', events, '--json'])).code, 2);
+      assert.equal((await cli.run(['trace', 'walk', 'other'])).code, 2);
+    } finally {
+      fs.rmSync(folder, { recursive: true });
+    }
+  });
+
   it('bytes that a trace may not hold are refused without being shown', async () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'trace-'));
     try {
