@@ -1,107 +1,150 @@
-import type { TraceLine, TraceState } from './format.ts';
+import { eventName } from '../shape.ts';
+import type { Json, TraceLine, TraceState } from './format.ts';
+import { formatLine } from './format.ts';
+import { gist, paired } from './pair.ts';
+import type { Pair } from './pair.ts';
+import { stateWords } from './tell.ts';
 
 /**
- * Explains in words how the second trace differs from the first, one sentence each, in order; empty when they are equal. Lines of
- * one actor and event are paired so that as much as possible stays equal: one lost line is told as one lost line.
+ * Explains in words how the second trace differs from the first, one sentence each, in order; empty when they are equal, and only
+ * then. What is true of the whole trace is said once, at the head: another version of a machine, an actor that is called otherwise.
  */
 export function explain(first: readonly TraceLine[], second: readonly TraceLine[]): string[] {
-  const sentences: string[] = [];
-  for (const [left, right] of paired(first, second)) {
-    if (left === undefined && right !== undefined) {
-      sentences.push(`line ${right.seq + 1} of the second is new: ${said(right)} leads to ${shown(right.after)}`);
-    } else if (left !== undefined && right === undefined) {
-      sentences.push(`line ${left.seq + 1} of the first is missing: ${said(left)} led to ${shown(left.after)}`);
-    } else if (left !== undefined && right !== undefined) {
-      sentences.push(...changes(left, right));
-    }
-  }
-  return sentences;
+  const names = renamed(first, second);
+  const versions = new Map<string, string>();
+  const renamedSecond = second.map((line) => ({ ...line, actor: names.get(line.actor) ?? line.actor }));
+  const pairs = paired(first, renamedSecond);
+  const moves = movedOf(pairs);
+  const sentences = pairs.flatMap((pair) => {
+    const [left, right] = pair;
+    if (left !== undefined && right !== undefined) return changes(left, right, versions);
+    return alone(left, right, moves);
+  });
+  const head = [
+    ...[...names].map(
+      ([is, was]) => `the actor ${was} of the first is called ${is} in the second, as far as can be told`,
+    ),
+    ...versions.values(),
+  ];
+  const found = [...head, ...sentences];
+  const isEqual = first.length === second.length && first.every((line, index) => same(line, second[index]));
+  if (found.length > 0 || isEqual) return found;
+  return ['every actor does the same, but their lines are numbered or come in another order among each other'];
 }
 
-function changes(left: TraceLine, right: TraceLine): string[] {
-  const where = left.seq === right.seq ? `line ${left.seq + 1}` : `lines ${left.seq + 1} and ${right.seq + 1}`;
-  const about = `${where}, ${said(left)}:`;
+/** Actors of the second trace that the first has by another name, to that name: those of one machine that only one of the two has. */
+function renamed(first: readonly TraceLine[], second: readonly TraceLine[]): Map<string, string> {
+  const [before, now] = [actorsOf(first), actorsOf(second)];
+  const names = new Map<string, string>();
+  for (const machine of new Set(before.values())) {
+    const gone = [...before].filter(([actor, of]) => of === machine && !now.has(actor));
+    const come = [...now].filter(([actor, of]) => of === machine && !before.has(actor));
+    if (gone.length !== come.length) continue;
+    for (const [index, [actor]] of come.entries()) names.set(actor, gone[index]?.[0] ?? actor);
+  }
+  return names;
+}
+
+function actorsOf(lines: readonly TraceLine[]): Map<string, string> {
+  return new Map(lines.map(({ actor, machine }) => [actor, machine]));
+}
+
+/** Lines that both traces have at places that cannot be paired in order: of the first to those of the second. */
+function movedOf(pairs: readonly Pair[]): Map<TraceLine, TraceLine> {
+  const come = new Map<string, TraceLine[]>();
+  for (const [left, right] of pairs) {
+    if (left !== undefined || right === undefined) continue;
+    come.set(gist(right), [...(come.get(gist(right)) ?? []), right]);
+  }
+  const moves = new Map<TraceLine, TraceLine>();
+  for (const [left, right] of pairs) {
+    if (left === undefined || right !== undefined) continue;
+    const other = come.get(gist(left))?.shift();
+    if (other !== undefined) moves.set(left, other).set(other, left);
+  }
+  return moves;
+}
+
+/** A line without a partner: gone, come, or moved, which is said where the first has it. */
+function alone(
+  left: TraceLine | undefined,
+  right: TraceLine | undefined,
+  moves: ReadonlyMap<TraceLine, TraceLine>,
+): string[] {
+  if (left !== undefined) {
+    const other = moves.get(left);
+    if (other === undefined)
+      return [`line ${left.seq + 1} of the first is missing: ${said(left)} led to ${shown(left.after)}`];
+    const way = other.seq > left.seq ? 'later' : 'earlier';
+    return [`line ${left.seq + 1} of the first comes ${way}, at line ${other.seq + 1} of the second: ${said(left)}`];
+  }
+  if (right === undefined || moves.has(right)) return [];
+  return [`line ${right.seq + 1} of the second is new: ${said(right)} leads to ${shown(right.after)}`];
+}
+
+function changes(left: TraceLine, right: TraceLine, versions: Map<string, string>): string[] {
+  if (gist(left) === gist(right)) return [];
+  const where =
+    left.seq === right.seq ? `line ${left.seq + 1}` : `line ${left.seq + 1} (${right.seq + 1} of the second)`;
   const found: string[] = [];
-  if (left.version !== right.version) found.push(`${about} machine version ${left.version} became ${right.version}`);
-  const fields = new Set([...Object.keys(left.event.payload), ...Object.keys(right.event.payload)]);
-  for (const field of fields) {
-    const [was, is] = [JSON.stringify(left.event.payload[field]), JSON.stringify(right.event.payload[field])];
-    if (was !== is) found.push(`${about} its ${field} was ${was ?? 'absent'} and is ${is ?? 'absent'}`);
+  if (left.machine !== right.machine) found.push(`it was of machine ${left.machine} and is of ${right.machine}`);
+  else if (left.version !== right.version) {
+    const sentence = `machine ${left.machine}: version ${left.version} became ${right.version}`;
+    versions.set(sentence, sentence);
   }
-  if (shown(left.before) !== shown(right.before)) {
-    found.push(`${about} it came in ${shown(left.before)} and comes in ${shown(right.before)}`);
-  }
-  if (shown(left.after) !== shown(right.after)) {
-    found.push(`${about} it led to ${shown(left.after)} and leads to ${shown(right.after)}`);
-  }
-  const gone = left.actions.filter((action) => !right.actions.includes(action));
-  const come = right.actions.filter((action) => !left.actions.includes(action));
-  if (gone.length > 0) found.push(`${about} it no longer asks for ${gone.join(', ')}`);
-  if (come.length > 0) found.push(`${about} it now asks for ${come.join(', ')}`);
-  if (gone.length + come.length === 0 && left.actions.join() !== right.actions.join()) {
-    found.push(`${about} it asks for the same in another order or number: ${right.actions.join(', ')}`);
-  }
-  return found;
+  found.push(...values('its ', left.event.payload, right.event.payload));
+  found.push(...states('it came in', 'comes in', left.before, right.before));
+  found.push(...states('it led to', 'leads to', left.after, right.after));
+  found.push(...asked(left.actions, right.actions));
+  const isOnlyVersion = gist({ ...left, version: right.version }) === gist(right);
+  if (found.length === 0 && !isOnlyVersion) found.push('its fields come in another order');
+  return found.map((change) => `${where}, ${said(left)}: ${change}`);
 }
 
-type Pair = readonly [TraceLine | undefined, TraceLine | undefined];
-
-/** The pairing with the greatest likeness in sum; what has no partner stands alone. */
-function paired(first: readonly TraceLine[], second: readonly TraceLine[]): Pair[] {
-  const sums = likenessSums(first, second);
-  const pairs: Pair[] = [];
-  let [i, j] = [0, 0];
-  while (i < first.length || j < second.length) {
-    const [left, right] = [first[i], second[j]];
-    const pays = likeness(left, right);
-    if (pays > 0 && at(sums, i, j) === pays + at(sums, i + 1, j + 1)) {
-      pairs.push([left, right]);
-      i += 1;
-      j += 1;
-    } else if (right === undefined || (left !== undefined && at(sums, i + 1, j) >= at(sums, i, j + 1))) {
-      pairs.push([left, undefined]);
-      i += 1;
-    } else {
-      pairs.push([undefined, right]);
-      j += 1;
-    }
+/** Differences of two values by the path of a field. */
+function values(path: string, was: Json | undefined, is: Json | undefined): string[] {
+  if (JSON.stringify(was) === JSON.stringify(is)) return [];
+  if (isObject(was) && isObject(is)) {
+    const fields = new Set([...Object.keys(was), ...Object.keys(is)]);
+    const begin = path === 'its ' ? path : `${path}.`;
+    return [...fields].flatMap((field) => values(`${begin}${field}`, was[field], is[field]));
   }
-  return pairs;
+  return [`${path} was ${JSON.stringify(was) ?? 'absent'} and is ${JSON.stringify(is) ?? 'absent'}`];
 }
 
-/** Greatest sum of likeness from each pair of places to the ends. */
-function likenessSums(first: readonly TraceLine[], second: readonly TraceLine[]): number[][] {
-  const sums = Array.from({ length: first.length + 1 }, () => Array.from({ length: second.length + 1 }, () => 0));
-  for (let i = first.length - 1; i >= 0; i -= 1) {
-    for (let j = second.length - 1; j >= 0; j -= 1) {
-      const row = sums[i];
-      const pays = likeness(first[i], second[j]);
-      const pairing = pays === 0 ? 0 : pays + at(sums, i + 1, j + 1);
-      if (row !== undefined) row[j] = Math.max(pairing, at(sums, i + 1, j), at(sums, i, j + 1));
-    }
+function states(was: string, is: string, left: TraceState | null, right: TraceState | null): string[] {
+  return shown(left) === shown(right) ? [] : [`${was} ${shown(left)} and ${is} ${shown(right)}`];
+}
+
+function asked(left: readonly string[], right: readonly string[]): string[] {
+  const gone = left.filter((action) => !right.includes(action));
+  const come = right.filter((action) => !left.includes(action));
+  if (gone.length + come.length === 0) {
+    return left.join('\n') === right.join('\n')
+      ? []
+      : [`it asks for the same in another order or number: ${right.join(', ')}`];
   }
-  return sums;
+  return [
+    ...(gone.length > 0 ? [`it no longer asks for ${gone.join(', ')}`] : []),
+    ...(come.length > 0 ? [`it now asks for ${come.join(', ')}`] : []),
+  ];
 }
 
-/** 0 for lines that are not of one actor and event, more the more of them is equal. */
-function likeness(left: TraceLine | undefined, right: TraceLine | undefined): number {
-  if (left === undefined || right === undefined || said(left) !== said(right)) return 0;
-  return gist(left) === gist(right) ? 3 : 2;
+function isObject(value: Json | undefined): value is { readonly [key: string]: Json } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function gist({ event, before, after, actions }: TraceLine): string {
-  return JSON.stringify([event, before, after, actions]);
-}
-
-function at(sums: readonly (readonly number[])[], i: number, j: number): number {
-  return sums[i]?.[j] ?? 0;
+function same(left: TraceLine, right: TraceLine | undefined): boolean {
+  return right !== undefined && formatLine(left) === formatLine(right);
 }
 
 function said(line: TraceLine): string {
-  return `${line.event.type} at ${line.actor}`;
+  return `${eventName(line.event.type)} at ${line.actor}`;
 }
 
+/** A state as a reader says it; whether it goes on is said where it does not. */
 function shown(state: TraceState | null): string {
   if (state === null) return 'nothing';
-  return typeof state.value === 'string' ? state.value : JSON.stringify(state.value);
+  const status = { active: '', done: ' (its end)', error: ' (broken)' }[state.status];
+  return `${stateWords(state.value)}${status}`;
 }

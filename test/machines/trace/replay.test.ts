@@ -94,12 +94,76 @@ describe('difference of two traces', () => {
       }),
     );
     assert.deepEqual(explain(lines, other), [
-      'line 2, pairing.confirmed at executor: machine version 1 became 2',
+      'machine executor: version 1 became 2',
       'line 2, pairing.confirmed at executor: its fingerprint was "key-a" and is "key-b"',
       'line 2, pairing.confirmed at executor: it led to pending_pairing and leads to online',
       'line 2, pairing.confirmed at executor: it no longer asks for fenceConnections',
       'line 2, pairing.confirmed at executor: it now asks for greet',
     ]);
+  });
+
+  it('tells a line that moved, an actor of another name and an end that is none as what they are', () => {
+    const swapped = lines.toSpliced(1, 2, lines[2]!, lines[1]!).map((line, seq) => ({ ...line, seq }));
+    assert.deepEqual(explain(lines, swapped), [
+      'line 2 of the first comes later, at line 3 of the second: pairing.confirmed at executor',
+    ]);
+    assert.deepEqual(
+      explain(
+        lines,
+        lines.map((line) => ({ ...line, actor: 'exec-2' })),
+      ),
+      ['the actor executor of the first is called exec-2 in the second, as far as can be told'],
+    );
+    const broken = parseTrace(changed(1, { after: { ...lines[1]!.after, status: 'error' } }));
+    assert.deepEqual(explain(lines, broken), [
+      'line 2, pairing.confirmed at executor: it led to pending_pairing and leads to pending_pairing (broken)',
+    ]);
+  });
+
+  it('tells which field of a payload differs by its path', () => {
+    const [one, other] = ['succeeded', 'failed'].map((outcome) => {
+      const event = { type: 'result.received', payload: { epoch: 7, ending: { outcome, code: null } } };
+      return [{ ...lines[0]!, event }];
+    });
+    assert.deepEqual(explain(one!, other!), [
+      'line 1, result.received at executor: its ending.outcome was "succeeded" and is "failed"',
+    ]);
+  });
+
+  it('is never silent about traces that are not the same, whichever field of whichever line differs', () => {
+    const changes: readonly Partial<TraceLine>[] = [
+      { machine: 'daemon' },
+      { version: '9' },
+      { actor: 'other' },
+      { seq: 77 },
+      { event: { type: 'other', payload: {} } },
+      { event: { ...lines[3]!.event, payload: { other: null } } },
+      { before: null },
+      { before: { ...lines[3]!.before!, status: 'error' } },
+      { after: { value: 'other', status: 'active' } },
+      { after: { ...lines[3]!.after, status: 'done' } },
+      { actions: ['other'] },
+    ];
+    for (const change of changes) {
+      const other = lines.map((line, index) => (index === 3 ? { ...line, ...change } : line));
+      assert.notDeepEqual(explain(lines, other), [], JSON.stringify(change));
+      assert.notDeepEqual(explain(other, lines), [], JSON.stringify(change));
+    }
+    assert.notDeepEqual(explain(lines, lines.toReversed()), []);
+    assert.notDeepEqual(explain([], lines), []);
+  });
+
+  it('finds one lost line among 20,000 within seconds, and so where every line of the middle differs', () => {
+    const long = Array.from({ length: 20_000 }, (_, seq) => {
+      return { ...lines[seq % lines.length]!, seq, actor: `exec-${Math.floor(seq / lines.length)}` };
+    });
+    const begin = performance.now();
+    assert.equal(explain(long, long.toSpliced(500, 1)).length, 1);
+    const others = long.map((line) => ({ ...line, actions: [...line.actions, 'tell'] }));
+    assert.equal(explain(long, others).length, long.length);
+    const one = long.map((line) => ({ ...line, actor: 'executor', event: { type: `event-${line.seq}`, payload: {} } }));
+    assert.equal(explain(one, one.toSpliced(19_000, 2).toSpliced(500, 1)).length, 3);
+    assert.ok(performance.now() - begin < 8_000);
   });
 });
 
