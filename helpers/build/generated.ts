@@ -23,6 +23,7 @@ export const generatedFiles: readonly Generated[] = [
   { file: 'helpers/PROCESSES.md', generator: 'helpers/build/processes.ts' },
   { file: 'machines/STATES.md', generator: 'helpers/build/states.ts' },
   { file: 'machines/trace/samples.ts', generator: 'helpers/build/samples.ts' },
+  { file: 'docs/trace.schema.json', generator: 'helpers/build/trace-schema.ts' },
   { file: 'docs/codes.md', generator: 'helpers/build/codes.ts' },
   { file: 'docs/policy.md', generator: 'helpers/build/policy.ts' },
   { file: `${GENERATED_FOLDER}/coverage.md`, generator: 'helpers/build/coverage-page.ts' },

@@ -43,7 +43,7 @@ describe('the examples for integrators', function () {
   }
 
   it('type-check in a project of their own', async () => {
-    assert.deepEqual([...programs.keys()], ['step', 'replay', 'scenario']);
+    assert.deepEqual([...programs.keys()], ['step', 'replay', 'scenario', 'walk']);
     await execute(join(modules, '.bin/tsc'), ['-p', '.'], { cwd: project, timeout: 60_000 });
   });
 
@@ -51,6 +51,14 @@ describe('the examples for integrators', function () {
     assert.equal(await outputOf('step'), 'revoked true\nSTATE_TRANSITION_INVALID in "revoked"\n');
     assert.equal(await outputOf('replay'), '');
     assert.equal(await outputOf('scenario'), '2\n');
+    assert.equal(
+      await outputOf('walk'),
+      [
+        'unknown: server.take-late-receipt, server.countersign',
+        'connection.lost came (epoch 7): it goes from leased to unknown. It asks for tellWaiter.',
+        '3 lines of a trace\n',
+      ].join('\n'),
+    );
   });
 
   it('name every tool that an agent can have, and no other', () => {

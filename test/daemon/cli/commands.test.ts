@@ -233,6 +233,30 @@ describe('the command line', function () {
     }
   });
 
+  it('every command for traces on the integrators’ page ends well', async () => {
+    const page = fs.readFileSync('docs/integrators.md', 'utf8');
+    const block = (name: string): string =>
+      new RegExp(`^\`\`\`${name}\\n([\\s\\S]*?)^\`\`\`$`, 'm').exec(page)?.[1] ?? '';
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'page-'));
+    try {
+      fs.cpSync('test/traces/command/started-succeeded.jsonl', path.join(folder, 'trace.jsonl'));
+      fs.writeFileSync(path.join(folder, 'events.jsonl'), block('json events'));
+      const lines = block('sh traces').trim().split('\n');
+      assert.equal(lines.length, 7);
+      for (const line of lines) {
+        const [program, ...words] = line.split(' ');
+        assert.equal(program, 'nessie-executor');
+        const here = words.map((word) => (/\.(jsonl?|html)$/.test(word) ? path.join(folder, word) : word));
+        const ran = await cli.run(here);
+        assert.equal(ran.code, 0, `${line}: ${ran.error}`);
+      }
+      const names = ['events.jsonl', 'spans.json', 'trace.html', 'trace.jsonl', 'walk.jsonl'];
+      assert.deepEqual(fs.readdirSync(folder).toSorted(), names);
+    } finally {
+      fs.rmSync(folder, { recursive: true });
+    }
+  });
+
   it('bytes that a trace may not hold are refused without being shown', async () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'trace-'));
     try {
