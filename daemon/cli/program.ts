@@ -335,17 +335,22 @@ function addSimulate(program: Command): void {
     .option('--pace <name>', 'ordinary, or dense: what a year brings within hours', 'ordinary')
     .option('--trace <file>', 'write the trace to a new file')
     .option('--scenario <file>', 'tell the story of this file instead')
+    .option('--step <machine>', 'walk one machine by hand instead')
     .addHelpText(
       'after',
       examples(
         'simulate --hours 24 --executors 50',
         'simulate --seed 7 --pace dense --faults cut,partition,daemon --trace story.jsonl',
         'simulate --scenario docs/scenarios/revoke-in-mid-command.yaml',
+        'simulate --step command',
       ),
     )
-    .action(async (options: SimulateWish & { readonly scenario?: string }) => {
-      if (options.scenario === undefined) (await import('./simulate.ts')).runSimulation(ownTerminal(), options);
-      else (await import('./scenario.ts')).runScenario(ownTerminal(), options.scenario, options);
+    .action(async (options: SimulateWish & { readonly scenario?: string; readonly step?: string }) => {
+      const { scenario, step, trace: save, json: isJson } = options;
+      if (step !== undefined)
+        return (await import('./step.ts')).stepCommand(ownTerminal(), step, { events: undefined, save, isJson });
+      if (scenario !== undefined) (await import('./scenario.ts')).runScenario(ownTerminal(), scenario, options);
+      else (await import('./simulate.ts')).runSimulation(ownTerminal(), options);
     });
 }
 

@@ -8,6 +8,8 @@
  *
  * npm run campaign -- mutants [--only NUMBER|TEXT] [--minutes M] [--resume]
  *
+ * npm run campaign -- simulate [--minutes M] [--seed S] [--resume]
+ *
  * The crash matrix and the mutants are given lists of cases without a seed; they run until all are played.
  */
 import { randomBytes } from 'node:crypto';
@@ -27,6 +29,7 @@ import { promoters } from './promoters.ts';
 import { runMutants } from './mutants.ts';
 import { racer } from './racer.ts';
 import { revocation } from './revocation.ts';
+import { runSimulate } from './simulate.ts';
 
 const TOP = path.resolve(import.meta.dirname, '..', '..');
 const STATE = path.join(TOP, 'node_modules', '.cache', 'nessie-campaigns');
@@ -37,6 +40,7 @@ function usage(why: string): never {
   console.error(`${why}\nnpm run campaign -- ${names} --minutes M --seed S [--rounds N] [--resume]`);
   console.error('npm run campaign -- crash [--minutes M] [--resume] [--jobs N] [--state FILE]');
   console.error('npm run campaign -- mutants [--only NUMBER|TEXT] [--minutes M] [--resume]');
+  console.error('npm run campaign -- simulate [--minutes M] [--seed S] [--resume]');
   process.exit(64);
 }
 
@@ -91,6 +95,17 @@ if (positionals[0] === 'mutants') {
   for (const { round, message } of standing.failures) console.log(`SURVIVED ${round}  ${message}`);
   if (figures === undefined) process.exit(standing.failures.length > 0 ? 1 : 0);
   finish({ name: 'mutants', figures: () => figures }, standing);
+}
+
+if (positionals[0] === 'simulate') {
+  const { standing, figures } = runSimulate({
+    seed: values.seed ?? '1',
+    minutes: positive(values.minutes, Number.POSITIVE_INFINITY, 'minutes'),
+    resume: values.resume,
+    file: path.join(STATE, 'simulate.json'),
+    top: TOP,
+  });
+  finish({ name: 'simulate', figures: () => figures }, standing);
 }
 
 const campaign = campaigns.find(({ name }) => name === positionals[0]);
