@@ -1,7 +1,10 @@
 /** How a command ends, by a word that code uses and the number that a shell sees. */
 export const EXIT_CODES = {
   done: { code: 0, means: 'done' },
-  difference: { code: 1, means: 'a check found a difference: audit, doctor, receipts verify, trace replay or diff' },
+  difference: {
+    code: 1,
+    means: 'a check found a difference: audit, doctor, receipts verify, trace replay or diff, simulate',
+  },
   usage: { code: 2, means: 'the command line is wrong' },
   refused: { code: 3, means: 'a rule or a person said no; nothing was changed' },
   unreachable: { code: 4, means: 'the daemon does not run, or does not answer' },

@@ -43,7 +43,7 @@ describe('the examples for integrators', function () {
   }
 
   it('type-check in a project of their own', async () => {
-    assert.deepEqual([...programs.keys()], ['step', 'replay', 'scenario', 'walk']);
+    assert.deepEqual([...programs.keys()], ['step', 'replay', 'scenario', 'simulate', 'story', 'walk']);
     await execute(join(modules, '.bin/tsc'), ['-p', '.'], { cwd: project, timeout: 60_000 });
   });
 
@@ -51,6 +51,8 @@ describe('the examples for integrators', function () {
     assert.equal(await outputOf('step'), 'revoked true\nSTATE_TRANSITION_INVALID in "revoked"\n');
     assert.equal(await outputOf('replay'), '');
     assert.equal(await outputOf('scenario'), '2\n');
+    assert.equal(await outputOf('simulate'), '0 true 64\n');
+    assert.equal(await outputOf('story'), '0\n');
     assert.equal(
       await outputOf('walk'),
       [

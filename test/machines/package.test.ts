@@ -27,8 +27,8 @@ const SPEC = `import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createActor } from 'xstate';
 import { begin, executorMachine, executionMachine, step } from 'nessie-executor/machines';
-import { expectTrace, replay, traceOf } from 'nessie-executor/testing';
-import type { Scenario } from 'nessie-executor/testing';
+import { expectTrace, replay, simulateWorld, tellStory, traceOf } from 'nessie-executor/testing';
+import type { Scenario, Story } from 'nessie-executor/testing';
 
 const text = readFileSync('trace.jsonl', 'utf8');
 
@@ -58,6 +58,27 @@ describe('a project outside', () => {
   it('makes a trace of its own', () => {
     const scenario: Scenario = { machine: 'executor', actor: 'a', input: { executorId: 'exec-1' }, events: [{ type: 'executor.delete' }] };
     expectTrace(traceOf(scenario));
+  });
+
+  it('simulates a revocation in the middle of a command, and is told where a state is another one', () => {
+    const story: Story = {
+      tells: 'A machine is disconnected while it writes.',
+      seed: '1', machines: 1, controlPlanes: 1, settles: 60_000,
+      steps: [
+        { at: 0, do: 'call', operation: 'file.write', as: 'write', for: 15_000 },
+        { at: 2000, do: 'disconnect' },
+      ],
+      expect: [{ machine: 1, is: ['revoked'] }, { command: 'write', ends: ['unknown', 'cancelled'] }],
+    };
+    assert.deepEqual(tellStory(story).unmet, []);
+    const wrong = tellStory({ ...story, expect: [{ machine: 1, is: ['online'] }] });
+    assert.deepEqual(wrong.unmet, ['machine 1: expected online, got revoked']);
+  });
+
+  it('simulates hours of faults', () => {
+    const { violations, traceDigest } = simulateWorld({ seed: '1', executors: 2, hours: 1 });
+    assert.deepEqual(violations, []);
+    assert.match(traceDigest, /^[0-9a-f]{64}$/);
   });
 });
 `;
@@ -108,7 +129,7 @@ describe('the package for other projects', function () {
     }
   });
 
-  it('type-checks, replays a trace and steps a machine in a project outside under mocha', async () => {
+  it('type-checks, replays a trace, steps a machine and simulates a revocation in a project outside under mocha', async () => {
     const project = join(outside, 'project');
     const options = [
       '--target',
@@ -124,7 +145,7 @@ describe('the package for other projects', function () {
     const compiled = await run(join(modules, '.bin/tsc'), [...options, ...emit], project);
     assert.deepEqual(compiled, { code: 0, said: '' });
     const tested = await run(process.execPath, [join(modules, 'mocha/bin/mocha.js'), 'outside.spec.js'], project);
-    assert.match(tested.said, /4 passing/);
+    assert.match(tested.said, /6 passing/);
     assert.equal(tested.code, 0);
   });
 
