@@ -147,7 +147,7 @@ export class Database {
     const takes = tx.writes.size === 0 ? 0 : random.between(COMMIT_MS.least, COMMIT_MS.most);
     timeline.after(takes, () => {
       if (waiting.owner.alive) {
-        this.#commit(tx);
+        this.commit(tx);
         waiting.after(result);
       }
       this.#end(lock);
@@ -159,7 +159,8 @@ export class Database {
     this.#begin(lock);
   }
 
-  #commit(tx: Transaction): void {
+  /** Makes what a transaction wrote visible at once; what takes its time goes through `write`. */
+  commit(tx: Transaction): void {
     const { tracer, watch } = this.#setting;
     for (const [key, { table, row }] of tx.writes) {
       watch.stored(table, this.#rows.get(key), row, tx.audit);

@@ -2,6 +2,7 @@
  * What people and agents ask of a simulated control plane: calls, decisions about a machine, reviews and promotions, each in the
  * transaction of its audit entry, as the routes of server/ do it.
  */
+import { nothingRemembered } from '../../../server/channel/rules.ts';
 import { PREPARED_MS } from '../../../server/drafts/rules.ts';
 import type { PromotionFacts } from '../../../server/drafts/rules.ts';
 import { stateName } from '../../../server/commands/rules.ts';
@@ -11,7 +12,7 @@ import type { ControlPlane } from './control-plane.ts';
 import { Refused } from './database.ts';
 import type { Transaction } from './database.ts';
 import { digestOf } from './digests.ts';
-import { isAvailable, lifetimeOf, PROMOTE } from './facts.ts';
+import { agentOperations, isAvailable, lifetimeOf, PROMOTE } from './facts.ts';
 import { advanceAccess, executorOf, stepCommand, stepExecutor, stepPromotion } from './server-steps.ts';
 import type { CommandRow, ExecutorRow, RunRow } from './tables.ts';
 
@@ -24,22 +25,27 @@ export interface Call {
   readonly made?: (id: string) => void;
 }
 
+/** Row of an executor that was just made: its maker administers it, and its agent has every operation. */
+export function newExecutor(id: string, stored: ExecutorRow['stored']): ExecutorRow {
+  return {
+    id,
+    stored,
+    remembered: nothingRemembered,
+    authorizationRevision: 0,
+    latest: undefined,
+    confirmed: undefined,
+    administrators: ['owner'],
+    granted: agentOperations,
+  };
+}
+
 /** Makes a machine that is paired: its key is confirmed by both sides, and it has not proved itself. */
-export function makeExecutor(plane: ControlPlane, id: string, granted: readonly string[]): void {
+export function makeExecutor(plane: ControlPlane, id: string): void {
   const { rules, watch } = plane.setting;
   plane.database.write(plane, id, {
     body: (tx) => {
       const input = { executorId: id };
-      tx.put('executors', {
-        id,
-        stored: begin(rules.executorMachine, input).stored,
-        remembered: { ledgerCount: 0, ledgerHead: '0'.repeat(64), guard: 0 },
-        authorizationRevision: 0,
-        latest: undefined,
-        confirmed: undefined,
-        administrators: ['owner'],
-        granted,
-      });
+      tx.put('executors', newExecutor(id, begin(rules.executorMachine, input).stored));
       tx.told.push({ machine: 'executor', actor: id, event: { type: 'xstate.init', input } });
       stepExecutor(plane.setting, tx, id, { type: 'pairing.confirmed', fingerprint: digestOf(id) });
     },

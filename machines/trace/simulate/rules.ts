@@ -13,6 +13,8 @@ import { commandMachine } from '../../command/machine.ts';
 import { daemonMachine } from '../../daemon/machine.ts';
 import { descriptorReviewMachine } from '../../descriptor-review/machine.ts';
 import { executorMachine } from '../../executor/machine.ts';
+import { joiningMachine } from '../../pairing/joining.ts';
+import { pairingMachine } from '../../pairing/machine.ts';
 import { promotionMachine } from '../../promotion/machine.ts';
 
 /** The rules that ship. */
@@ -23,6 +25,8 @@ export const shippedRules = {
   descriptorReviewMachine,
   daemonMachine,
   executionMachine,
+  pairingMachine,
+  joiningMachine,
   /** Of the control plane. */
   judgeProof,
   remember,

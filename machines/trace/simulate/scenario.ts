@@ -124,6 +124,9 @@ export const acts = {
     computer.way.cut();
     world.setting.timeline.after(step.for ?? 0, () => computer.way.mend());
   },
+  'lose-answers': ({ world, step }) => {
+    world.setting.silentUntil = world.now + (step.for ?? 0);
+  },
   crash: ({ computer }) => computer.crash(),
   'crash-control-plane': ({ world, step }) => world.crashServer(0, step.for ?? 1000),
   'crash-helper': ({ computer }) => computer.breakHelper(),
@@ -144,6 +147,7 @@ export const acts = {
   repair: ({ computer }) => computer.repair(),
   stop: ({ computer }) => computer.stop(),
   start: ({ computer }) => computer.resume(),
+  pair: () => undefined,
 } as const satisfies Record<string, (doing: Doing) => void>;
 
 export type ScenarioAct = keyof typeof acts;
@@ -175,8 +179,11 @@ export function tell(
   return { violations: world.violations, unmet, events: world.setting.tracer.deciding };
 }
 
-function happen(world: World, computers: readonly Computer[], names: Names, step: ScenarioStep): void {
-  const computer = computers[(step.machine ?? 1) - 1];
+function happen(world: World, computers: Computer[], names: Names, step: ScenarioStep): void {
+  const index = (step.machine ?? 1) - 1;
+  // Pairing is how a further machine comes into a story.
+  if (step.do === 'pair') return void world.pairComputer((made) => (computers[index] = made));
+  const computer = computers[index];
   const { server } = world;
   if (!computer) return;
   // What a person asks while no process is there is asked again.

@@ -23,6 +23,8 @@ export interface Setting {
   readonly watch: Watch;
   readonly signatures: Signatures;
   readonly weather: Weather;
+  /** ms until which no call of a pairing is answered, where a story says so. */
+  silentUntil: number;
   /** How long an operation takes, in ms, where a story says so. */
   readonly durations: Map<string, number>;
   /** ms since the Unix epoch at which the world began. */

@@ -18,6 +18,7 @@ import {
   review,
 } from './decisions.ts';
 import { agentOperations, PROMOTE } from './facts.ts';
+import type { Joining, JoiningDisk } from './joining.ts';
 import type { Random } from './random.ts';
 import type { World } from './world.ts';
 
@@ -75,6 +76,8 @@ export class Desk {
   readonly #pace: Pace;
   computer: Computer;
   #run: string | undefined;
+  #pairing = false;
+  readonly #disk: JoiningDisk = { prepared: null, executor: undefined };
 
   constructor(world: World, index: number, pace: Pace) {
     this.#world = world;
@@ -185,9 +188,22 @@ export class Desk {
 
   /** The machine was ended: it is paired again, as another executor. */
   #replace(): void {
+    if (this.#pairing) return;
     this.computer.stop();
     this.#run = undefined;
-    this.computer = this.#world.addComputer();
+    this.#pairing = true;
+    const joining = this.#world.pairComputer((computer) => {
+      this.computer = computer;
+      this.#pairing = false;
+    }, this.#disk);
+    if (this.#random.chance(0.3)) this.#later(this.#random.around(20 * SECOND), () => this.#crashJoining(joining));
+  }
+
+  /** The joining program dies; a new run goes on with what it had on the disk. */
+  #crashJoining(joining: Joining): void {
+    if (!this.#pairing || !joining.crash()) return;
+    this.#pairing = false;
+    this.#later(SECOND, () => this.#replace());
   }
 
   #ownerActs(): void {

@@ -74,8 +74,17 @@ export interface PromotionRow {
   readonly expiresAt: number;
 }
 
+/** One pairing, with the executor that came of it. */
+export interface PairingRow {
+  readonly id: string;
+  readonly stored: Stored<Rules['pairingMachine']>;
+  readonly executor: string | undefined;
+  readonly expiresAt: number;
+}
+
 /** Tables by name. */
 export interface Tables {
+  readonly pairings: PairingRow;
   readonly executors: ExecutorRow;
   readonly reviews: ReviewRow;
   readonly runs: RunRow;

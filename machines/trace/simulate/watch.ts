@@ -12,6 +12,7 @@
  *   9 monotonic     epochs, fences, the counters of keys and what is remembered of ledgers never fall
  *  10 ends          every command ends: none stays open past its time
  *  11 administrator a private machine keeps an administrator
+ *  12 pairing       an executor has the one key that people on both sides confirmed, and a pairing makes one executor
  *
  * The seventh of design section 8 (nothing of the host leaves it) is about the lines of the trace, and is watched over them.
  */
@@ -81,6 +82,9 @@ export class Watch {
   /** Operations that were taken from a machine, by `executor operation`: when, and whether its lane was well ever since. */
   readonly #withdrawn = new Map<string, { readonly at: number; lane: boolean }>();
   readonly #outcomes = new Map<string, string>();
+  readonly #claims = new Map<string, { readonly fingerprint: string; readonly claimDigest: string }>();
+  readonly #confirmed = new Set<string>();
+  readonly #paired = new Set<string>();
   /** Commands that a copy of a machine spoke of. Until the two differ a copy is the machine: what it says then is nobody else's lie. */
   readonly #byCopies = new Set<string>();
   readonly #proofs = new WeakMap<Proof, Computer>();
@@ -134,6 +138,25 @@ export class Watch {
       truth?.finished?.outcome !== 'succeeded'
     )
       this.broken('4 final', `${receipt.command} is told as a success and was none`);
+  }
+
+  /** A person on the page claims a pairing for the key that was shown. */
+  claims(pairing: string, fingerprint: string, claimDigest: string): void {
+    this.#claims.set(pairing, { fingerprint, claimDigest });
+  }
+
+  /** A machine confirms a claim that a person there was shown. */
+  confirms(pairing: string, claimDigest: string): void {
+    this.#confirmed.add(`${pairing} ${claimDigest}`);
+  }
+
+  /** An executor is made of a pairing. */
+  pairs(pairing: string, executor: string, fingerprint: string): void {
+    const claim = this.#claims.get(pairing);
+    if (claim?.fingerprint !== fingerprint || !this.#confirmed.has(`${pairing} ${claim.claimDigest}`))
+      this.broken('12 pairing', `${executor} is made with a key that one side did not confirm`);
+    if (this.#paired.has(pairing)) this.broken('12 pairing', `${pairing} makes a second executor`);
+    this.#paired.add(pairing);
   }
 
   /** A machine proves its key. */

@@ -9,7 +9,10 @@ import { beginRun, makeExecutor } from './decisions.ts';
 import { emptyDisk } from './disk.ts';
 import { agentOperations, PROMOTE } from './facts.ts';
 import { HOST_MARKER } from './asked.ts';
+import { Joining } from './joining.ts';
+import type { JoiningDisk } from './joining.ts';
 import { Signatures } from './ledger-facts.ts';
+import { PairingDesk } from './pairings.ts';
 import type { Digester } from '../redact.ts';
 import { Random } from './random.ts';
 import { shippedRules } from './rules.ts';
@@ -50,6 +53,7 @@ export class World {
   readonly servers: ControlPlane[] = [];
   readonly computers: Computer[] = [];
   readonly #sweeps: Sweeps;
+  readonly #pairings: PairingDesk;
   #fresh = 0;
   #servedSince = 0;
 
@@ -77,6 +81,7 @@ export class World {
       rules: options.rules ?? shippedRules,
       signatures: new Signatures(),
       weather: options.weather ?? calm,
+      silentUntil: 0,
       durations: new Map(),
       epochMs: EPOCH_MS,
       fresh: (prefix) => {
@@ -86,6 +91,7 @@ export class World {
     };
     this.database = new Database(this.setting);
     this.#sweeps = new Sweeps(this.setting, this.database, () => this.servers);
+    this.#pairings = new PairingDesk(this.setting, this.database, () => this.servers.some(({ alive }) => alive));
     for (let at = 0; at < (options.controlPlanes ?? 1); at += 1) this.#startServer(`server-${at + 1}`, at);
   }
 
@@ -126,9 +132,25 @@ export class World {
     const computer = this.#computer(executor, disk);
     computer.state();
     const { server } = this;
-    if (server) makeExecutor(server, executor, agentOperations);
+    if (server) makeExecutor(server, executor);
     this.setting.timeline.after(10, () => computer.start());
     return computer;
+  }
+
+  /** A machine that pairs by the eight-digit flow, as often as that takes, and starts then; `ready` hears of it. */
+  pairComputer(
+    ready: (computer: Computer) => void,
+    disk: JoiningDisk = { prepared: null, executor: undefined },
+  ): Joining {
+    return new Joining(this.setting, this.#pairings, disk, (executor) => {
+      const { timeline, random } = this.setting;
+      if (executor === undefined)
+        return void timeline.after(random.between(1000, 20_000), () => this.pairComputer(ready));
+      const computer = this.#computer(executor, emptyDisk(this.policy([...agentOperations, PROMOTE])));
+      computer.state();
+      timeline.after(10, () => computer.start());
+      ready(computer);
+    });
   }
 
   /** Another machine with a copy of this one's disk. */
