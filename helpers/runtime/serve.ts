@@ -14,6 +14,7 @@ import { encode } from '../protocol/codec.ts';
 import { decodeMessage, encodeMessage, type Message, type Request } from '../protocol/envelope.ts';
 import { encodeFrame, FrameReader } from '../protocol/frame.ts';
 import { endUnlessConfined } from './confined.ts';
+import { compileSoon } from './engine.ts';
 import { refusalOf, violation, type Contract } from './serve-contract.ts';
 
 /** How one request is answered: `phases` in which it is permitted, once or many times in the life of the process. */
@@ -168,6 +169,7 @@ class Server {
 /** Serves descriptor 3 until it ends, then exits 0. Ends the process at once when it is not confined. */
 export function serve<C extends Contract, Phase extends string>(options: ServeOptions<C, Phase>): Served<C, Phase> {
   endUnlessConfined();
+  compileSoon();
   const { contract, atEnd } = options;
   const channel = new Socket({ fd: 3, readable: true, writable: true });
   // the table is typed by the contract; the server checks each body by the contract's shape before its handler sees it
