@@ -7,6 +7,7 @@ import { pairingGuards } from './105_pairing_guards.ts';
 import { channelsAndRuns } from './201_channels_and_runs.ts';
 import { commands } from './202_commands.ts';
 import { sessionsAndDrafts } from './203_sessions_and_drafts.ts';
+import { unknownCommands } from './204_unknown_commands.ts';
 
 /** Every change of the schema in the order in which it is applied: 1xx governance, 2xx work. */
 export const migrations: readonly SchemaChange[] = [
@@ -18,4 +19,5 @@ export const migrations: readonly SchemaChange[] = [
   channelsAndRuns,
   commands,
   sessionsAndDrafts,
+  unknownCommands,
 ];

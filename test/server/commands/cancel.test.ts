@@ -175,6 +175,20 @@ describe('ending what a machine was given', () => {
     assert.deepEqual((await back.askControl()).cancel, []);
   });
 
+  it('what was withdrawn after its connection broke is cancelled by the next session, since it may still run', async () => {
+    const { machine, run } = await openRunOn(plane, paired, untilCancelled);
+    const called = run.call('file.mkdir', { path: 'd' });
+    const { envelope } = await until('the command', () => machine.delivered[0]);
+    machine.cut();
+    assert.equal((await called).end?.outcome, 'unknown');
+    await switchAgentOff(plane.context, plane.by, paired.executor, plane.agent);
+    const wanted = async () => (await storedCommand(plane, envelope.command)).cancelWanted === 1 || undefined;
+    await until('the wish', wanted);
+    const back = plane.machine(paired, undefined, machine.state);
+    await back.connect();
+    assert.deepEqual((await back.askControl()).cancel, [envelope.command]);
+  });
+
   it('a machine that ignores its fence gets nothing and is believed nothing', async () => {
     const machine = plane.machine(paired);
     await machine.connect();
