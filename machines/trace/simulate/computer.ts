@@ -33,6 +33,8 @@ export class Computer {
   readonly #outside: Outside;
   disk: Durable;
   daemon: Daemon | undefined;
+  /** When the owner's file changed last, in ms. */
+  policyAt = 0;
   /** ms by which its wall clock is wrong. */
   wallOffset = 0;
   #wakesAt = 0;
@@ -133,6 +135,7 @@ export class Computer {
   /** The owner writes another policy. */
   setPolicy(policy: Revision): void {
     this.disk.policy = policy;
+    this.policyAt = this.#setting.timeline.now;
     this.daemon?.policyChanged();
   }
 

@@ -164,8 +164,8 @@ export class ControlPlane implements Owner, End {
     const answer = isAvailable(this.setting, row, command.operation);
     if (answer.available) return false;
     const revokedInQueue = stateName(row.stored.value) === 'revoked' && stateName(command.stored.value) === 'queued';
-    const wanted = command.cancelWanted || stateName(command.stored.value) === 'unknown';
-    return (answer.reason !== 'offline' || revokedInQueue) && !wanted;
+    const isOver = stateName(command.stored.value) === 'unknown' && command.deadline <= this.setting.timeline.now;
+    return (answer.reason !== 'offline' || revokedInQueue) && !command.cancelWanted && !isOver;
   }
 
   #cancelWithdrawn(tx: Transaction, id: string): void {
@@ -173,6 +173,8 @@ export class ControlPlane implements Owner, End {
     if (!row) return;
     if (stateName(row.stored.value) === 'queued')
       stepCommand(this.setting, tx, id, { type: 'command.refused', code: 'WITHDRAWN' });
+    // An unknown outcome takes no wish as an event; the next control answer names it all the same.
+    else if (stateName(row.stored.value) === 'unknown') tx.put('commands', { ...row, cancelWanted: true });
     else stepCommand(this.setting, tx, id, { type: 'command.cancel', by: 'withdrawn' }, { cancelWanted: true });
   }
 

@@ -208,7 +208,9 @@ export class Watch {
     if (this.#truths.has(command)) this.broken('1 once', `${command} begins again`);
     this.#truths.set(command, { frame, host, effects: 0, finished: undefined, stopping: false });
     if (executor !== host.computer.executor) this.broken('3 bound', `${command} begins on another machine`);
-    if (!host.permits(operation)) this.broken('2 permitted', `${command} begins against the policy of its machine`);
+    // A change in the very moment of the step is one after it.
+    const narrowed = !host.permits(operation) && this.#world.now() - host.computer.policyAt > STEP_MS;
+    if (narrowed) this.broken('2 permitted', `${command} begins against the policy of its machine`);
     if (host.computer.trueNow() > frame.expiresAt) this.broken('2 permitted', `${command} begins after its time`);
     const { ledger } = host.computer.disk;
     if (host.channel?.epoch !== frame.epoch) this.broken('3 bound', `${command} begins on a connection that is over`);
