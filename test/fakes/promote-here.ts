@@ -3,6 +3,7 @@
  * as a process of its own would be, with its native calls within reach of `interpose`.
  */
 import fs from 'node:fs';
+import { constants } from 'node:os';
 import path from 'node:path';
 
 import { PromoteHandlers } from '../../helpers/promote/handlers.ts';
@@ -11,7 +12,7 @@ import { promotionIdSchema } from '../../helpers/protocol/ids.ts';
 import type { PromoteReply } from '../../helpers/promote/protocol.ts';
 import { recover } from '../../helpers/promote/recover.ts';
 import type { Recovered } from '../../helpers/promote/recover.ts';
-import { interpose } from '../../helpers/runtime/libc.ts';
+import { interpose, NativeError } from '../../helpers/runtime/libc.ts';
 import type { Interposer } from '../../helpers/runtime/libc.ts';
 import type { PromotionScene } from './promotion-scene.ts';
 
@@ -67,6 +68,18 @@ export function applyHere(scene: PromotionScene, between?: Interposer): Promise<
       interpose(undefined);
     }
   });
+}
+
+/** Applies the draft of a scene up to the rename that gives a name, at which the disk goes away: what stands then is what a cut leaves. */
+export async function cutHere(scene: PromotionScene, given: string): Promise<void> {
+  let isCut = false;
+  const between: Interposer = (name, args, make) => {
+    const to = args[3];
+    isCut ||= name === 'renameat2' && Buffer.isBuffer(to) && to.subarray(0, -1).toString('latin1') === given;
+    if (isCut) throw new NativeError(name, constants.errno.EIO);
+    return make();
+  };
+  await applyHere(scene, between).catch(() => undefined);
 }
 
 /** Applies the draft of a scene; the id of the promotion. Rejects where it was not promoted. */

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
-import { constants } from 'node:os';
+import os, { constants } from 'node:os';
 import path from 'node:path';
 
+import { probe } from '../../../helpers/promote/capabilities.ts';
 import { readRecords } from '../../../helpers/promote/journal-records.ts';
 import type { PromoteReply } from '../../../helpers/promote/protocol.ts';
-import { NativeError, syscall } from '../../../helpers/runtime/libc.ts';
+import { interpose, NativeError, syscall } from '../../../helpers/runtime/libc.ts';
 import type { Argument, Interposer } from '../../../helpers/runtime/libc.ts';
 import { O_TMPFILE, RENAME } from '../../../helpers/runtime/native-files.ts';
 import { applyHere, liesIn } from '../../fakes/promote-here.ts';
@@ -172,4 +173,68 @@ describe('a file system that lacks something', function () {
     assert.equal((await applyHere(scene, meanwhile(scene, 'more', late))).outcome, 'promoted');
     assert.equal(fs.readFileSync(scene.at('more'), 'utf8'), 'more');
   });
+
+  it('what a call answers is believed only by what it did to the names', () => {
+    const found = Object.entries(lies).map(([sentence, [nth, lie, missing]]) => {
+      const probed = probedWith(nth, lie);
+      assert.equal(probed[missing], false, sentence);
+      return sentence;
+    });
+    assert.equal(found.length, 7);
+    const honest = probedWith(0, () => undefined);
+    assert.ok(honest.noReplace && honest.exchange && honest.unnamed);
+  });
 });
+
+type Lie = (at: (name: string) => string) => void;
+
+const taken = (): never => refuse('renameat2', 'EEXIST');
+/** What the nth rename that is tried, or the link of a file without a name, does instead, and what is then not there. */
+const lies: Readonly<Record<string, readonly [number | 'link', Lie, 'noReplace' | 'exchange' | 'unnamed']>> = {
+  'a name that is taken is kept, and the other one lost': [
+    1,
+    (at) => {
+      fs.renameSync(at('probe-one'), at('probe-free'));
+      taken();
+    },
+    'noReplace',
+  ],
+  'a name that is said to be kept is given': [
+    1,
+    (at) => {
+      fs.rmSync(at('probe-two'));
+      fs.linkSync(at('probe-one'), at('probe-two'));
+      taken();
+    },
+    'noReplace',
+  ],
+  'a free name is said to be given': [2, () => undefined, 'noReplace'],
+  'and the way back is said to be done': [3, () => undefined, 'noReplace'],
+  'two files are said to be exchanged': [4, () => undefined, 'exchange'],
+  'one of two files that are exchanged is lost': [
+    4,
+    (at) => fs.renameSync(at('probe-two'), at('probe-one')),
+    'exchange',
+  ],
+  'another file gets the name of one without': ['link', (at) => fs.writeFileSync(at('probe-one'), ''), 'unnamed'],
+};
+
+function probedWith(nth: number | 'link', lie: Lie): ReturnType<typeof probe> {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'probed-'));
+  const stage = fs.openSync(folder, 'r');
+  let renamed = 0;
+  interpose((name, _args, make) => {
+    if (name === 'renameat2') renamed += 1;
+    const isLie = name === 'linkat' ? nth === 'link' : name === 'renameat2' && renamed === nth;
+    if (!isLie) return make();
+    lie((file) => path.join(folder, file));
+    return 0;
+  });
+  try {
+    return probe(stage);
+  } finally {
+    interpose(undefined);
+    fs.closeSync(stage);
+    fs.rmSync(folder, { recursive: true });
+  }
+}

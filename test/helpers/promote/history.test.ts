@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 
-import { pruneHistory } from '../../../helpers/promote/history.ts';
+import { markUndone, pruneHistory, readPast } from '../../../helpers/promote/history.ts';
+import { JournalDamaged } from '../../../helpers/promote/journal-records.ts';
 import { promotionIdSchema } from '../../../helpers/protocol/ids.ts';
 import { promoted, promoteHere } from '../../fakes/promote-here.ts';
 import { PromotionScene } from '../../fakes/promotion-scene.ts';
@@ -67,6 +68,32 @@ describe('how much of promotions is kept', function () {
       assert.deepEqual(known, [newest]);
     });
   }
+
+  it('the newest one takes the older ones’ place also where it keeps no old file', async () => {
+    limited(1024, 0);
+    await promote('new');
+    scene.draftOf({ other: { file: 'other' } });
+    const id = await promoted(scene);
+    assert.deepEqual(kept(), { [id]: ['journal'] });
+  });
+
+  it('a journal in another one’s place, or with anything after its commit, is believed no more', async () => {
+    const id = await promote('new');
+    const other = promotionIdSchema.parse(`prm_${'0'.repeat(32)}`);
+    const own = fs.openSync(scene.own, 'r');
+    try {
+      assert.equal(readPast(own, id)?.state, 'kept');
+      fs.renameSync(path.join(scene.own, 'history', id), path.join(scene.own, 'history', other));
+      assert.throws(() => readPast(own, other), JournalDamaged);
+      fs.renameSync(path.join(scene.own, 'history', other), path.join(scene.own, 'history', id));
+      fs.appendFileSync(path.join(scene.own, 'history', id, 'journal'), 'x');
+      assert.throws(() => readPast(own, id), JournalDamaged);
+      markUndone(own, other, id);
+      assert.deepEqual(Object.keys(kept()), [id], 'one that is forgotten is not made anew');
+    } finally {
+      fs.closeSync(own);
+    }
+  });
 
   it('while the policy cannot be read nothing is forgotten', async () => {
     const one = await promote('new');

@@ -2,33 +2,18 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 
-import { PromoteHandlers } from '../../../helpers/promote/handlers.ts';
 import type { PromoteReply } from '../../../helpers/promote/protocol.ts';
-import { interpose, NativeError } from '../../../helpers/runtime/libc.ts';
-import type { Argument } from '../../../helpers/runtime/libc.ts';
+import { applyAt, codeOf as code, contentsOf, stageOf } from '../../fakes/moments.ts';
+import type { Moment } from '../../fakes/moments.ts';
 import type { Listing, PromotionScene } from '../../fakes/promotion-scene.ts';
 import { timeless } from '../../fakes/promotion-scene.ts';
 import { twelveEntries } from '../../fakes/twelve-entries.ts';
-
-/** A rename that others come before or after: of which name of the person, and its how manyth. */
-interface Moment {
-  readonly name: string;
-  readonly nth: number;
-  readonly side?: 'after';
-  readonly act: () => void;
-}
-
-const EIO = 5;
-const nameAt = (args: readonly Argument[], at: number): string => {
-  const value = args[at];
-  return Buffer.isBuffer(value) ? value.subarray(0, -1).toString('latin1') : '';
-};
 
 describe('others come between the last look and the rename', () => {
   let scene: PromotionScene;
   let before: Listing;
   /** Syncs with the path and removals with the name, in order. */
-  let done: string[];
+  let done: readonly string[];
 
   beforeEach(() => {
     done = [];
@@ -46,56 +31,13 @@ describe('others come between the last look and the rename', () => {
     fs.renameSync(path.join(scene.folder, 'saved'), at(name));
   }
 
-  function stage(): string {
-    const name = fs.readdirSync(scene.root).find((found) => found.startsWith('.nessie-stage-'));
-    assert.ok(name !== undefined);
-    return at(name);
-  }
+  const stage = (): string => stageOf(scene);
 
-  /** Applies; `failing` refuses the rename of the commit, so that all is taken back; `watch` is told of each call before it is made. */
-  async function apply(
-    moments: readonly Moment[],
-    failing = false,
-    watch: (name: string, args: readonly Argument[]) => void = () => undefined,
-  ): Promise<PromoteReply<'promote.apply'>> {
-    const opened = [scene.root, scene.draft, scene.own, scene.owner, scene.configuration].map((folder) =>
-      fs.openSync(folder, 'r'),
-    );
-    const [root = -1, draft = -1, own = -1, owner = -1, configuration = -1] = opened;
-    const none = (): void => undefined;
-    const given = { root, draft, own, owner, configuration, forbidden: [] };
-    const handlers = new PromoteHandlers(given, 'this boot', none, none);
-    const counts = new Map<string, number>();
-    try {
-      handlers.recover({ promotions: [] });
-      const approval = scene.approve();
-      interpose((name, args, make) => {
-        watch(name, args);
-        if (name === 'fsync') {
-          done.push(
-            `fsync ${path.relative(scene.folder, fs.readlinkSync(`/proc/self/fd/${Number(args[0])}`, 'latin1'))}`,
-          );
-          return 0;
-        }
-        if (name === 'unlinkat') done.push(`unlinkat ${nameAt(args, 1)}`);
-        if (name !== 'renameat2') return make();
-        if (failing && nameAt(args, 3) === 'journal.committed') throw new NativeError(name, EIO);
-        const due = [nameAt(args, 1), nameAt(args, 3)].flatMap((moved) => {
-          const nth = (counts.get(moved) ?? 0) + 1;
-          counts.set(moved, nth);
-          return moments.filter((moment) => moment.name === moved && moment.nth === nth);
-        });
-        for (const { side, act } of due) if (side !== 'after') act();
-        const result = make();
-        for (const { side, act } of due) if (side === 'after') act();
-        return result;
-      });
-      return await handlers.apply({ approval });
-    } finally {
-      interpose(undefined);
-      await handlers.end();
-      for (const descriptor of opened) fs.closeSync(descriptor);
-    }
+  /** Applies; `failing` refuses the commit, so that all is taken back. */
+  async function apply(moments: readonly Moment[], failing = false): Promise<PromoteReply<'promote.apply'>> {
+    const applied = await applyAt(scene, moments, { failing });
+    done = applied.done;
+    return applied.reply;
   }
 
   /** The tree of before, but for these names. */
@@ -105,7 +47,6 @@ describe('others come between the last look and the rename', () => {
     assert.deepEqual(but(scene.listing()), but(before));
   }
 
-  const code = (reply: PromoteReply<'promote.apply'>): string => ('code' in reply ? reply.code : reply.outcome);
   /** Name in the stage folder of the new content of `changed`, by the order of the steps. */
   const STAGED = '10';
   /** And of `three`. */
@@ -136,6 +77,7 @@ describe('others come between the last look and the rename', () => {
       it(`${sentence} stays as it was saved`, async () => {
         const reply = await apply([{ name, nth: 1, act: () => save(name, 'saved') }]);
         assert.equal(code(reply), 'PROMOTION_CONFLICT');
+        assert.deepEqual('kept' in reply && reply.kept, []);
         assert.equal(read(name), 'saved');
         assertOldBut(name);
       });
@@ -254,25 +196,6 @@ describe('others come between the last look and the rename', () => {
     });
   });
 
-  it('an old file that somebody opens for writing while it is looked at for the last time waits, and loses nothing', async () => {
-    process.once('SIGIO', () => undefined);
-    let isLeased = false;
-    let isAsked = false;
-    const reply = await apply([], false, (name, args) => {
-      if (isAsked || !fs.existsSync(path.join(scene.own, 'journal.committed'))) return;
-      const file = name === 'fcntl' || name === 'pread64' ? fs.readlinkSync(`/proc/self/fd/${Number(args[0])}`) : '';
-      if (!/\.nessie-stage-\w+\/10$/.test(file)) return;
-      if (name === 'fcntl') isLeased = true;
-      if (name !== 'pread64' || !isLeased) return;
-      isAsked = true;
-      const flags = fs.constants.O_WRONLY | fs.constants.O_NONBLOCK;
-      assert.throws(() => fs.openSync(file, flags), { code: 'EAGAIN' });
-    });
-    assert.ok(isAsked && code(reply) === 'promoted');
-    assert.equal(fs.readFileSync(path.join(stage(), STAGED), 'utf8'), 'old');
-    assert.equal(read('changed'), 'new');
-  });
-
   describe('on the way back', () => {
     it('a changed file that is saved anew stays as it was saved, and its old content is kept', async () => {
       await apply([{ name: 'changed', nth: 2, act: () => save('changed', 'saved') }], true);
@@ -343,6 +266,35 @@ describe('others come between the last look and the rename', () => {
       assert.equal(fs.statSync(at('old')).mtimeMs, 1_000_000_000_000);
     });
 
+    for (const [name, content] of [
+      ['gone', 'bye'],
+      ['changed', 'old'],
+    ] as const) {
+      it(`what somebody puts over the old \`${name}\` in the stage folder does not come to its path, and is kept`, async () => {
+        const act = (): void => {
+          const files = fs.readdirSync(stage()).map((slot) => path.join(stage(), slot));
+          const old = files.find((file) => fs.statSync(file).isFile() && fs.readFileSync(file, 'utf8') === content);
+          assert.ok(old !== undefined);
+          fs.writeFileSync(path.join(scene.folder, 'twin'), 'theirs');
+          fs.renameSync(path.join(scene.folder, 'twin'), old);
+        };
+        const reply = await apply([{ name: 'mode', nth: 2, act }], true);
+        assert.deepEqual('kept' in reply && reply.kept, [name]);
+        assert.ok(!fs.existsSync(at(name)) || read(name) === 'new');
+        assert.ok(contentsOf(scene.own).includes('theirs'));
+      });
+    }
+
+    it('another folder that somebody puts at the path of one keeps its time', async () => {
+      const act = (): void => {
+        fs.renameSync(at('keep'), path.join(scene.folder, 'outside'));
+        fs.mkdirSync(at('keep'));
+        fs.utimesSync(at('keep'), 500_000_000, 500_000_000);
+      };
+      await apply([{ name: 'inside', nth: 2, side: 'after', act }], true);
+      assert.equal(fs.statSync(at('keep')).mtimeMs, 500_000_000_000);
+    });
+
     it('a new folder that gets a file before it is taken back stays, with the file', async () => {
       await apply([{ name: 'made', nth: 2, act: () => fs.writeFileSync(at('made/more'), 'more') }], true);
       assert.equal(read('made/more'), 'more');
@@ -350,11 +302,3 @@ describe('others come between the last look and the rename', () => {
     });
   });
 });
-
-/** Contents of all files below a folder. */
-function contentsOf(folder: string): string[] {
-  return fs
-    .readdirSync(folder, { recursive: true, withFileTypes: true, encoding: 'latin1' })
-    .filter((entry) => entry.isFile())
-    .map((entry) => fs.readFileSync(Buffer.from(path.join(entry.parentPath, entry.name), 'latin1'), 'utf8'));
-}

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
 
 import { EQUIVALENT } from '../../faults/mutants/equivalents.ts';
 import { allMutants } from '../../faults/mutants/list.ts';
 import { mutated } from '../../faults/mutants/mutant.ts';
 import type { Mutant } from '../../faults/mutants/mutant.ts';
 import { Copy } from '../../faults/mutants/play.ts';
-import { readSource } from '../../faults/mutants/source.ts';
+import { readSource, TOP } from '../../faults/mutants/source.ts';
 
 /** A mutant of a file that one fast test looks at. */
 function planted(text: string, replacement: string): Mutant {
@@ -36,7 +38,8 @@ describe('the mutants of the promotion protocol', function () {
 
   it('are killed by a test that fails, and survive where none does; the work tree stays as it is', async () => {
     const copy = new Copy();
-    const source = readSource('helpers/promote/plan.ts');
+    const onDisk = (): string => fs.readFileSync(path.join(TOP, 'helpers/promote/plan.ts'), 'utf8');
+    const source = onDisk();
     try {
       const tests = ['test/helpers/promote/plan.test.ts'];
       const killed = await copy.play(planted('-order : order', 'order : order'), tests);
@@ -47,6 +50,6 @@ describe('the mutants of the promotion protocol', function () {
     } finally {
       copy.remove();
     }
-    assert.equal(readSource('helpers/promote/plan.ts'), source);
+    assert.equal(onDisk(), source);
   });
 });
