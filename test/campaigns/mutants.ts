@@ -2,7 +2,8 @@
  * npm run campaign -- mutants [--only NUMBER|TEXT] [--minutes M] [--resume]
  *
  * Every mutant of the promotion protocol (test/faults/mutants/list.ts), one after the other, with the test that killed it. What was played
- * stands in a file by the mutant's name and the file that it changes; --resume goes on from there and plays survivors again.
+ * stands in a file by the mutant's name and the file that it changes; --resume goes on from there and plays survivors again at
+ * the end.
  */
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
@@ -49,17 +50,24 @@ export async function runMutants(
   const mutants = chosen(all, wish.only);
   const deadline = performance.now() + wish.minutes * 60_000;
   const copy = new Copy();
+  const play = async (mutant: Mutant, pace: Pace): Promise<void> => {
+    const key = keyOf(mutant);
+    const verdict = verdictOf(pace, await copy.play(mutant, testsFor(mutant)[pace]), kept[key]);
+    kept[key] = verdict;
+    const what = verdict.outcome === 'killed' ? `killed by ${verdict.by}` : verdict.outcome.toUpperCase();
+    console.log(`${all.indexOf(mutant) + 1}  ${mutant.id}\n     ${what}, ${verdict.seconds} s`);
+    fs.mkdirSync(path.dirname(wish.file), { recursive: true });
+    fs.writeFileSync(wish.file, JSON.stringify(kept));
+  };
+  const isOld = (mutant: Mutant): boolean => kept[keyOf(mutant)]?.outcome === 'survived';
+  const [old, fresh] = [mutants.filter(isOld), mutants.filter((mutant) => !isOld(mutant))];
   try {
-    for (const mutant of mutants) {
-      const key = keyOf(mutant);
-      if (performance.now() > deadline) break;
-      if (kept[key]?.outcome === 'killed' || EQUIVALENT[mutant.id] !== undefined) continue;
-      const verdict = await copy.play(mutant, testsFor(mutant));
-      kept[key] = verdict;
-      const what = verdict.outcome === 'killed' ? `killed by ${verdict.by}` : 'SURVIVED';
-      console.log(`${all.indexOf(mutant) + 1}  ${mutant.id}\n     ${what}, ${verdict.seconds} s`);
-      fs.mkdirSync(path.dirname(wish.file), { recursive: true });
-      fs.writeFileSync(wish.file, JSON.stringify(kept));
+    for (const group of [fresh, old]) {
+      // What quick tests kill is known before the first slow one runs.
+      for (const pace of ['quick', 'slow'] as const) {
+        const due = group.filter((one) => EQUIVALENT[one.id] === undefined && isDue(kept[keyOf(one)], pace));
+        for (const mutant of due) if (performance.now() < deadline) await play(mutant, pace);
+      }
     }
   } finally {
     copy.remove();
@@ -68,6 +76,20 @@ export async function runMutants(
     standing: standingOf(mutants, kept),
     figures: wish.only === undefined ? figuresOf(mutants, kept) : undefined,
   };
+}
+
+type Pace = 'quick' | 'slow';
+
+/** A survivor of an earlier run is played from the start. */
+function isDue(kept: Verdict | undefined, pace: Pace): boolean {
+  if (pace === 'slow') return kept?.outcome === 'passed';
+  return kept === undefined || kept.outcome === 'survived';
+}
+
+/** What a run of quick or slow tests and the one before it come to. */
+function verdictOf(pace: Pace, played: Verdict, earlier: Verdict | undefined): Verdict {
+  if (pace === 'quick') return played.outcome === 'survived' ? { ...played, outcome: 'passed' } : played;
+  return { ...played, seconds: Math.round((played.seconds + (earlier?.seconds ?? 0)) * 10) / 10 };
 }
 
 function standingOf(mutants: readonly Mutant[], kept: Kept): Standing {

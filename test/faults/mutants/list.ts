@@ -18,6 +18,14 @@ const PASSING: Readonly<Record<string, string>> = {
   isStillAt: 'true',
   isEmptyFolder: 'true',
   isRootTimeOurs: 'true',
+  isFolder: 'true',
+  isAt: 'true',
+  isOurs: 'true',
+  isStagingTime: 'true',
+  isSoonAfter: 'true',
+  isEnded: 'true',
+  isStaged: 'true',
+  isFresh: 'true',
   isFrozen: 'false',
   hasStage: 'false',
   writerWaits: 'false',
@@ -25,14 +33,9 @@ const PASSING: Readonly<Record<string, string>> = {
 };
 /** Checks that throw: left out whole. */
 const THROWING = [
-  'checkOrigin',
-  'checkOriginal',
-  'checkStaged',
-  'checkOpenRoot',
-  'checkManifest',
-  'checkFolder',
-  'checkFree',
-];
+  'checkOrigin checkOriginal checkStaged checkOpenRoot checkRoot checkApart checkManifest checkFolder checkFree',
+  'checkCapable checkKept',
+].flatMap((names) => names.split(' '));
 
 /** Further checks, by file: the text as it stands, once, and what is put in its place. */
 const CHECKS: Readonly<Record<string, readonly (readonly [string, string])[]>> = {
@@ -63,7 +66,10 @@ const CHECKS: Readonly<Record<string, readonly (readonly [string, string])[]>> =
     ['(unsafe && known !== step.after)', 'false'],
     ['digestDescriptor(descriptor).sha256 !== known?.sha256', 'false'],
   ],
+  'folder-times.ts': [['status.ino.toString() !== folder.ino', 'false']],
   'go-forward.ts': [['!leases && steps', 'false && steps']],
+  'history.ts': [['found.prepared.begin.promotion !== id', 'false']],
+  'journal-records.ts': [['!expected.equals(content.subarray(end - CHAIN_BYTES, end))', 'false']],
   'journal.ts': [
     ['!(committed && whole)', '!committed'],
     ['found.length > 1', 'false'],
@@ -78,6 +84,7 @@ const CHECKS: Readonly<Record<string, readonly (readonly [string, string])[]>> =
     ['(await digestInTurns(file.descriptor, turn)).sha256 === file.sha256', 'true'],
     ['getLease(descriptor) !== LEASE.READ', 'false'],
   ],
+  'mark.ts': [['!sha256(payload).equals(content.subarray(0, DIGEST_BYTES))', 'false']],
   'own-folder.ts': [
     ['(status.mode & KIND) !== REGULAR', 'false'],
     ['status.nlink !== 1', 'false'],
@@ -104,6 +111,9 @@ const CHECKS: Readonly<Record<string, readonly (readonly [string, string])[]>> =
     ['Number(status.size) !== before.bytes', 'false'],
     ['(await digestInTurns(descriptor, turn)).sha256 !== before.sha256', 'false'],
     ['!gone.has(keyOf(child))', 'false'],
+    ['before.known?.inos.includes(status.ino.toString()) === false', 'false'],
+    ['before.known?.mtimeNs === facts.mtimeNs', 'true'],
+    ['if (unseen)', 'if (false)'],
   ],
   'recover.ts': [
     ["rootIdentity(root).toString('hex') === begin.rootIdentity", 'true'],
@@ -116,6 +126,7 @@ const CHECKS: Readonly<Record<string, readonly (readonly [string, string])[]>> =
     [' && status.uid === ownUid()', ''],
     ['status.ino.toString() !== ino', 'false'],
   ],
+  'stage-plan.ts': [['facts.mode !== after.mode', 'false']],
   'stage-content.ts': [
     ['copied.sha256 !== side.sha256', 'false'],
     ['copied.bytes !== side.bytes', 'false'],
@@ -127,6 +138,7 @@ const CHECKS: Readonly<Record<string, readonly (readonly [string, string])[]>> =
     [' || (status.mode & 0o7777) !== after.mode', ''],
     [' && outcome.result', ''],
   ],
+  'take-all-back.ts': [["results.get(folder.slot) === 'before'", 'true']],
   'tree.ts': [
     ['found.ino === held.ino', 'true'],
     ['found.dev === held.dev', 'true'],
@@ -134,18 +146,29 @@ const CHECKS: Readonly<Record<string, readonly (readonly [string, string])[]>> =
     ['status.ino.toString() === facts.ino', 'true'],
     ["kindOf(status.mode) === (facts.sha256 === '' ? 'directory' : 'file')", 'true'],
   ],
+  'undo-plan.ts': [
+    ["begin.rootIdentity === rootIdentity(root).toString('hex')", 'true'],
+    ['begin.rootIno === ino.toString()', 'true'],
+    ['size !== BigInt(before.size)', 'false'],
+    ['begin.at < since', 'false'],
+  ],
+  'undo.ts': [
+    ['confirmation.undo === promotion', 'true'],
+    ['confirmation.journalDigest === digest', 'true'],
+    ["confirmation.rootIdentity === rootIdentity(root).toString('hex')", 'true'],
+  ],
 };
 
 /** Calls that are a step of the protocol: two statements that hold one each are swapped. */
 const STEP = new RegExp(
   '\\b(?:fsync|syncfs|renameat2|unlinkat|mkdirat|linkDescriptor|fchmod|fchown|pwrite|futimens|setTime|append|write|prepare|commit|' +
     'sync|enter|exchange|moveOut|moveIn|swapBack|takeLease|releaseLease|writerWaits|touch|createOwn|dropUnfinished|rest|run|begin|' +
-    'noteKept|readMark|(?:discard|dispose|close(?!Sync)|restore|sync|gather|take|go|place|stage|save|copy|keep|remove|archive|' +
-    'replace|forget|prune|settle|check|is|open|drop)[A-Z]\\w*)\\(',
+    'noteKept|readMark|useConfirmation|(?:discard|dispose|close(?!Sync)|restore|sync|gather|take|go|place|stage|save|copy|keep|remove|archive|' +
+    'replace|forget|prune|settle|check|is|open|drop|mark|move|probe|stage)[A-Z]\\w*)\\(',
 );
 const SWAPPED = [
-  'apply approve dispose go-back go-forward handlers journal own-folder place recover',
-  'resting-place stage stage-end strays take-back',
+  'apply approve capabilities dispose folder-times go-back go-forward handlers history journal own-folder place',
+  'recover repair resting-place stage stage-end stage-plan strays take-all-back take-back undo',
 ].flatMap((names) => names.split(' '));
 
 /** All mutants, by file. Throws where a text of CHECKS does not stand once in its file. */
@@ -224,6 +247,8 @@ function swapSteps(maker: Maker): void {
 
 function isSwappable(first: string, second: string): boolean {
   if (!STEP.test(first) || !STEP.test(second)) return false;
+  // Cases of a switch exclude one another, and what is only named here is done later.
+  if (/^\s*case\b/.test(second) || [first, second].some((one) => /^\s*const \w+ = \(.*=>/.test(one))) return false;
   if (/^\s*(?:\/\/.*\n\s*)*(?:return|throw|function|if \(.*\) (?:return|throw))\b/.test(second)) return false;
   // What the second one needs of the first cannot come after it.
   const declared = [...first.matchAll(/^\s*(?:const|let) (?:(\w+)|[{[]([^}\]]*)[}\]])/gm)].flatMap(([, one, several]) =>

@@ -11,10 +11,10 @@ import { mutated } from './mutant.ts';
 import type { Mutant } from './mutant.ts';
 import { readSource, TOP } from './source.ts';
 
-/** What became of a mutant. A run that ends without a word of mocha, or not at all, is not green either. */
+/** What became of a mutant, `passed` once its quick tests did. A run that ends without a word of mocha, or not at all, is not green either. */
 export type Verdict =
   | { readonly outcome: 'killed'; readonly by: string; readonly seconds: number }
-  | { readonly outcome: 'survived'; readonly seconds: number };
+  | { readonly outcome: 'passed' | 'survived'; readonly seconds: number };
 
 /** A test that failed, as mocha reports it. */
 interface Failure {
@@ -84,43 +84,55 @@ export class Copy {
   }
 }
 
-const PREFERRED: Readonly<Record<string, readonly string[]>> = {
-  apply: ['meanwhile', 'bulk'],
-  approval: ['refusals', 'confirmation'],
-  approve: ['refusals', 'confirmation'],
-  dispose: ['meanwhile', 'errors', 'others', 'journal'],
-  handlers: ['errors', 'refusals'],
-  lease: ['meanwhile', 'others', 'errors'],
-  'go-back': ['meanwhile', 'errors', 'disk', 'others'],
-  'go-forward': ['bulk', 'errors', 'disk', 'others'],
-  journal: ['journal-fuzz', 'errors', 'disk'],
-  'own-folder': ['journal-fuzz', 'journal', 'unfinished'],
-  place: ['meanwhile', 'races', 'others', 'kinds', 'refusals', 'errors'],
-  preflight: ['refusals', 'kinds'],
-  recover: ['journal-fuzz', 'races'],
-  history: ['resting-place'],
-  'resting-place': ['resting-place', 'unfinished', 'journal-fuzz', 'journal'],
-  stage: ['errors', 'apply', 'refusals'],
-  'stage-end': ['errors', 'journal-fuzz'],
-  strays: ['disk', 'errors'],
-  'take-back': ['meanwhile', 'errors', 'others', 'races'],
-  tree: ['meanwhile', 'errors', 'races', 'kinds'],
+/** Tests that look at a file of the protocol, the likeliest killers first; seconds count as much as likelihood. */
+const PREFERRED: Readonly<Record<string, string>> = {
+  apply: 'bulk meanwhile capabilities',
+  approval: 'approval refusals confirmation',
+  approve: 'refusals confirmation',
+  capabilities: 'capabilities',
+  dispose: 'meanwhile opened journal',
+  'folder-times': 'meanwhile cut',
+  'go-back': 'meanwhile cut',
+  'go-forward': 'bulk cut history meanwhile journal',
+  handlers: 'refusals',
+  history: 'history resting-place',
+  journal: 'cut history journal journal-fuzz',
+  'journal-records': 'journal-fuzz',
+  lease: 'meanwhile opened journal',
+  mark: 'own-folder',
+  'own-folder': 'own-folder unfinished journal',
+  place: 'meanwhile opened kinds',
+  preflight: 'preflight belongings',
+  recover: 'cut unfinished journal',
+  repair: 'cut journal',
+  'resting-place': 'resting-place unfinished cut journal',
+  'root-check': 'refusals',
+  stage: 'belongings apply',
+  'stage-end': 'cut meanwhile journal',
+  'stage-plan': 'undo',
+  strays: 'meanwhile',
+  'take-all-back': 'meanwhile',
+  'take-back': 'meanwhile opened cut',
+  tree: 'meanwhile kinds',
+  undo: 'undo-confirmation',
+  'undo-plan': 'undo',
 };
 /** What every mutant of a kind must pass beside those. */
-const BESIDE: Readonly<Record<Mutant['kind'], readonly string[]>> = {
-  sync: ['meanwhile', 'disk', 'errors'],
-  order: ['meanwhile', 'disk', 'errors', 'apply'],
-  check: ['errors', 'apply'],
-  flag: ['errors', 'others', 'races'],
+const BESIDE: Readonly<Record<Mutant['kind'], string>> = {
+  sync: 'disk errors',
+  order: 'disk errors apply',
+  check: 'others undo errors every-call races apply',
+  flag: 'errors every-call races others',
 };
 
-/** Tests of a second or two, which come first wherever they are wanted. */
-const FAST: readonly string[] = ['meanwhile', 'resting-place', 'bulk', 'unfinished', 'kinds'];
-
-/** Test files for a mutant: those that look at its file and those for its kind, the likeliest killers first. */
-export function testsFor({ kind, file }: Mutant): readonly string[] {
-  const preferred = PREFERRED[path.basename(file, '.ts')] ?? [];
-  const names = kind === 'check' || kind === 'flag' ? [...preferred, ...BESIDE[kind]] : [...BESIDE[kind], ...preferred];
-  const inOrder = [...FAST.filter((test) => names.includes(test)), ...names];
-  return [...new Set(inOrder)].map((test) => `test/helpers/promote/${test}.test.ts`);
+/** Test files for a mutant: quick ones that look at its file, and slow ones that are run where none of those fails. */
+export function testsFor({ kind, file }: Mutant): {
+  readonly quick: readonly string[];
+  readonly slow: readonly string[];
+} {
+  const sequence = kind === 'sync' || kind === 'order' ? 'sequence ' : '';
+  const quick = new Set(`${sequence}${PREFERRED[path.basename(file, '.ts')] ?? 'apply'}`.split(' '));
+  const slow = BESIDE[kind].split(' ').filter((name) => !quick.has(name));
+  const fileOf = (name: string): string => `test/helpers/promote/${name}.test.ts`;
+  return { quick: Array.from(quick, fileOf), slow: slow.map(fileOf) };
 }

@@ -8,9 +8,13 @@ import path from 'node:path';
 /** Root of the project. */
 export const TOP = path.resolve(import.meta.dirname, '..', '..', '..');
 
-/** Reads a source file by its path from the root of the project. */
+const sources = new Map<string, string>();
+
+/** A source file by its path from the root of the project, as it was when it was first asked for: a long run works on one state of it. */
 export function readSource(file: string): string {
-  return fs.readFileSync(path.join(TOP, file), 'utf8');
+  const source = sources.get(file) ?? fs.readFileSync(path.join(TOP, file), 'utf8');
+  sources.set(file, source);
+  return source;
 }
 
 /** Name of the function or method around an offset, or the empty text. */
