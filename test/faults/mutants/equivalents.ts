@@ -21,6 +21,7 @@ export const EQUIVALENT: Readonly<Record<string, string>> = {
   'place.ts putNew: a rename without NOREPLACE (2)': SLOT_FREE,
   'place.ts swap: a rename without NOREPLACE': SLOT_FREE,
   'place.ts takeFolder: a rename without NOREPLACE': SLOT_FREE,
+  'strays.ts gatherFrom: a rename without NOREPLACE': SLOT_FREE,
   'take-back.ts backDeleted: a rename without NOREPLACE (2)': SLOT_FREE,
   'take-back.ts backCreated: a rename without NOREPLACE': SLOT_FREE,
   'take-back.ts backCreated: isSame(target, step.after) is true': AFTER,

@@ -4,6 +4,7 @@ import path from 'node:path';
 
 import { JournalDamaged, readRecords, RecordWriter } from '../../../helpers/promote/journal-records.ts';
 import { repair } from '../../../helpers/promote/repair.ts';
+import { stageOf } from '../../fakes/moments.ts';
 import { cutHere, recoverHere } from '../../fakes/promote-here.ts';
 import { timeless } from '../../fakes/promotion-scene.ts';
 import type { PromotionScene } from '../../fakes/promotion-scene.ts';
@@ -16,11 +17,7 @@ describe('a promotion that was cut, and a tree that somebody changed before its 
   });
   afterEach(() => scene.remove());
 
-  function removeStage(): void {
-    const stage = fs.readdirSync(scene.root).find((name) => name.startsWith('.nessie-stage-'));
-    assert.ok(stage !== undefined);
-    fs.rmSync(path.join(scene.root, stage), { recursive: true });
-  }
+  const removeStage = (): void => fs.rmSync(stageOf(scene), { recursive: true });
 
   it('a stage folder that was removed with old files in it: each is told, and so is what was placed', async () => {
     await cutHere(scene, 'journal.committed');
@@ -130,8 +127,18 @@ describe('a promotion that was cut, and a tree that somebody changed before its 
     assert.ok(fs.existsSync(path.join(scene.own, 'history', id, 'journal')));
   });
 
+  function repaired(): ReturnType<typeof repair> {
+    const opened = { own: fs.openSync(scene.own, 'r'), root: fs.openSync(scene.root, 'r') };
+    try {
+      return repair(opened, 'restore');
+    } finally {
+      for (const descriptor of Object.values(opened)) fs.closeSync(descriptor);
+    }
+  }
+
   it('a new file that a person saved over is told until a person has seen it, whatever stands beside it', async () => {
     await cutHere(scene, 'journal.committed');
+    const stage = path.basename(stageOf(scene));
     fs.writeFileSync(path.join(scene.folder, 'saved'), 'saved');
     fs.renameSync(path.join(scene.folder, 'saved'), scene.at('keep/three'));
     const told = recoverHere(scene);
@@ -140,12 +147,12 @@ describe('a promotion that was cut, and a tree that somebody changed before its 
     assert.deepEqual(recoverHere(scene), told);
     const [id = ''] = fs.readdirSync(path.join(scene.own, 'attention'));
     fs.writeFileSync(path.join(scene.own, 'journal.prepared'), 'damaged', { mode: 0o600 });
-    const opened = { own: fs.openSync(scene.own, 'r'), root: fs.openSync(scene.root, 'r') };
-    try {
-      assert.throws(() => repair(opened, 'restore'), JournalDamaged);
-    } finally {
-      for (const descriptor of Object.values(opened)) fs.closeSync(descriptor);
-    }
+    assert.throws(() => repaired(), JournalDamaged);
     assert.ok(fs.existsSync(path.join(scene.own, 'attention', id, 'journal')));
+    fs.rmSync(path.join(scene.own, 'journal.prepared'));
+    fs.mkdirSync(path.join(scene.root, stage));
+    assert.equal(repaired().outcome, 'nothing-to-do', 'the stage folder stands');
+    fs.rmdirSync(path.join(scene.root, stage));
+    assert.deepEqual(repaired(), { outcome: 'restored', kept: told.conflicts });
   });
 });

@@ -285,6 +285,43 @@ describe('others come between the last look and the rename', () => {
       });
     }
 
+    it('a new file whose folder somebody took away for another is told', async () => {
+      const act = (): void => {
+        fs.renameSync(at('keep'), path.join(scene.folder, 'outside'));
+        fs.mkdirSync(at('keep'));
+      };
+      const reply = await apply([{ name: 'mode', nth: 1, act }], true);
+      assert.ok('kept' in reply && reply.kept.includes('keep/three'));
+    });
+
+    it('another folder in the place of a new one that is taken back stays', async () => {
+      const inode = { theirs: 0 };
+      const act = (): void => {
+        fs.renameSync(at('made'), path.join(scene.folder, 'outside'));
+        fs.mkdirSync(at('made'));
+        inode.theirs = fs.statSync(at('made')).ino;
+      };
+      await apply([{ name: 'made', nth: 2, act }], true);
+      assert.equal(fs.statSync(at('made')).ino, inode.theirs);
+    });
+
+    it('an old file that somebody removed from the stage folder is told', async () => {
+      const act = (): void => fs.unlinkSync(path.join(stage(), STAGED));
+      const reply = await apply([{ name: 'mode', nth: 2, act }], true);
+      assert.deepEqual('kept' in reply && reply.kept, ['changed']);
+      assert.equal(read('changed'), 'new');
+    });
+
+    it('what was placed in a new folder that somebody took away for another is told', async () => {
+      const act = (): void => {
+        fs.renameSync(at('made'), path.join(scene.folder, 'outside'));
+        fs.mkdirSync(at('made'));
+      };
+      const reply = await apply([{ name: 'mode', nth: 1, act }], true);
+      const kept = 'kept' in reply ? reply.kept : [];
+      assert.ok(kept.includes('made') && kept.some((name) => name.startsWith('made/')), String(kept));
+    });
+
     it('another folder that somebody puts at the path of one keeps its time', async () => {
       const act = (): void => {
         fs.renameSync(at('keep'), path.join(scene.folder, 'outside'));
