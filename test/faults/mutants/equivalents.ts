@@ -7,6 +7,9 @@ const AFTER = 'what was moved is compared again after the rename, and moved back
 const TWICE =
   'of the two renames to a free name that are tried, one with the flag tells whether the file system knows it';
 
+const ONE_MOUNT =
+  'the walk to the folder crosses no mount, and on one mount the inode number alone tells folders apart';
+
 /** Reasons by the id of the mutant. */
 export const EQUIVALENT: Readonly<Record<string, string>> = {
   'apply.ts #prepare: `for (const folder of folders) journal.append(folder);` before `for (const planned of plan) {`':
@@ -43,6 +46,12 @@ export const EQUIVALENT: Readonly<Record<string, string>> = {
     'a journal has one state, and each of the two returns',
   'recover.ts recover: `const active = settleActive(scene, moment);` before `dropUnfinishedMark(scene.own);`':
     'no recovery reads or writes the mark, and the next write of the mark drops what a cut one left',
+  'resting-place.ts moveResting: a rename without NOREPLACE':
+    'a promotion goes to rest once, so no folder of its id stands where it is moved to, and one process alone writes to the folder',
+  'preflight.ts checkOld: `status.mountId === statx(folder, ITSELF).mountId` as `true`':
+    'the file or folder is opened right after it by a walk that crosses no mount, which refuses it by the same code',
+  'tree.ts isStillAt: `found.dev === held.dev` as `true`': ONE_MOUNT,
+  'tree.ts isStillAt: `found.mountId === held.mountId` as `true`': ONE_MOUNT,
   'own-folder.ts replaceOwn: a rename without NOREPLACE':
     'it was just seen that the name is free, in a folder that one process alone writes to',
   'journal.ts #enter: a rename without NOREPLACE':

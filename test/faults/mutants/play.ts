@@ -106,16 +106,16 @@ const PREFERRED: Readonly<Record<string, string>> = {
   recover: 'origin cut unfinished',
   repair: 'cut journal',
   'resting-place': 'resting-place unfinished cut journal',
-  'root-check': 'refusals',
+  'root-check': 'own-folder refusals',
   stage: 'stage belongings',
-  'stage-end': 'cut meanwhile journal',
+  'stage-end': 'own-folder cut meanwhile',
   'stage-plan': 'stage',
   strays: 'meanwhile',
   'take-all-back': 'meanwhile',
   'take-back': 'meanwhile opened cut',
-  tree: 'meanwhile cut',
-  undo: 'undo-confirmation',
-  'undo-plan': 'undo-confirmation undo',
+  tree: 'tree meanwhile',
+  undo: 'origin undo-confirmation undo',
+  'undo-plan': 'origin undo',
 };
 /** What every mutant of a kind must pass beside those. */
 const BESIDE: Readonly<Record<Mutant['kind'], string>> = {

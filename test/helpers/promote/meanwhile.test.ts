@@ -159,6 +159,16 @@ describe('others come between the last look and the rename', () => {
       });
     }
 
+    it('a folder that somebody took away for another before a file in it is changed gets nothing', async () => {
+      const outside = path.join(scene.folder, 'outside');
+      const act = (): void => {
+        fs.renameSync(at('keep'), outside);
+        fs.mkdirSync(at('keep'));
+      };
+      assert.notEqual(code(await apply([{ name: 'one', nth: 1, act }])), 'promoted');
+      assert.equal(fs.readFileSync(path.join(outside, 'one'), 'utf8'), '1');
+    });
+
     it('a folder that is moved out of the root before a folder in it is removed keeps it', async () => {
       scene.folderAt('keep/inner');
       scene.draftOf({ 'keep/inner': 'removed' });
@@ -291,7 +301,8 @@ describe('others come between the last look and the rename', () => {
         fs.mkdirSync(at('keep'));
       };
       const reply = await apply([{ name: 'mode', nth: 1, act }], true);
-      assert.ok('kept' in reply && reply.kept.includes('keep/three'));
+      const kept = 'kept' in reply ? reply.kept : [];
+      assert.ok(kept.includes('keep/three'), String(kept));
     });
 
     it('another folder in the place of a new one that is taken back stays', async () => {

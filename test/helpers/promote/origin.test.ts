@@ -2,9 +2,17 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 
+import { readPast } from '../../../helpers/promote/history.ts';
+import type { PastPromotion } from '../../../helpers/promote/history.ts';
 import { readRecords, RecordWriter } from '../../../helpers/promote/journal-records.ts';
 import type { Begin } from '../../../helpers/promote/journal-records.ts';
-import { cutHere, recoverHere } from '../../fakes/promote-here.ts';
+import { Stopped } from '../../../helpers/promote/stop.ts';
+import { undo } from '../../../helpers/promote/undo.ts';
+import { reverse } from '../../../helpers/promote/undo-plan.ts';
+import { promotionIdSchema } from '../../../helpers/protocol/ids.ts';
+import type { PromotionId } from '../../../helpers/protocol/ids.ts';
+import { chainOf } from '../../../helpers/runtime/folder-chains.ts';
+import { cutHere, promoted, recoverHere } from '../../fakes/promote-here.ts';
 import type { PromotionScene } from '../../fakes/promotion-scene.ts';
 import { twelveEntries } from '../../fakes/twelve-entries.ts';
 
@@ -66,5 +74,63 @@ describe('a journal whose first record tells of another root', () => {
     fs.truncateSync(path.join(scene.own, 'journal.staging'), 3);
     assert.equal(recoverHere(scene).outcome, 'needs-attention');
     assert.deepEqual(scene.listing(), now);
+  });
+
+  describe('and an undo', () => {
+    const names = ['root', 'draft', 'own', 'owner', 'configuration'] as const;
+    let opened: Record<(typeof names)[number], number>;
+    let id: PromotionId;
+
+    beforeEach(async () => {
+      id = promotionIdSchema.parse(await promoted(scene));
+      const open = (name: (typeof names)[number]): number => fs.openSync(scene[name], 'r');
+      opened = {
+        root: open('root'),
+        draft: open('draft'),
+        own: open('own'),
+        owner: open('owner'),
+        configuration: open('configuration'),
+      };
+    });
+    afterEach(() => {
+      for (const descriptor of Object.values(opened)) fs.closeSync(descriptor);
+    });
+
+    const isUnsafe = (error: unknown): boolean => error instanceof Stopped && error.code === 'PROMOTION_UNSAFE_ROOT';
+
+    function past(): PastPromotion {
+      const found = readPast(opened.own, id);
+      assert.ok(found !== undefined);
+      return found;
+    }
+
+    it('of another inode alone, or of another identity alone, is refused', () => {
+      const kept = past();
+      assert.ok(reverse(opened, id, kept, []).plan.length > 0);
+      for (const changes of [{ rootIno: '1' }, { rootIdentity: '0'.repeat(64) }]) {
+        const prepared = { ...kept.prepared, begin: { ...kept.prepared.begin, ...changes } };
+        assert.throws(() => reverse(opened, id, { ...kept, prepared }, []), isUnsafe);
+      }
+    });
+
+    it('knows again what an undo has placed since, and not what one had placed before', () => {
+      const { prepared } = past();
+      const { begin, steps } = prepared;
+      const inosWith = (at: number): number => {
+        const undone = { ...prepared, begin: { ...begin, at }, steps };
+        const { plan } = reverse(opened, id, past(), [undone]);
+        return Math.max(...plan.map(({ before }) => before?.known?.inos.length ?? 0));
+      };
+      assert.deepEqual([inosWith(begin.at), inosWith(begin.at - 1)], [2, 1]);
+    });
+
+    it('looks first whether the root may be written at all', async () => {
+      const forbidden = [chainOf(opened.root).folders];
+      const pace = { step: () => Promise.resolve(), log: () => undefined };
+      await assert.rejects(
+        undo({ ...opened, forbidden }, opened, { promotion: id, bootId: 'this boot' }, pace),
+        isUnsafe,
+      );
+    });
   });
 });

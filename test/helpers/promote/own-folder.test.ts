@@ -6,6 +6,10 @@ import path from 'node:path';
 
 import { MarkDamaged, readMark, writeMark } from '../../../helpers/promote/mark.ts';
 import { openTrusted, ownSubfolder, ownTrust, UntrustedFile } from '../../../helpers/promote/own-folder.ts';
+import { JournalDamaged } from '../../../helpers/promote/journal-records.ts';
+import { checkOpenRoot } from '../../../helpers/promote/root-check.ts';
+import { openStage } from '../../../helpers/promote/stage-end.ts';
+import { Stopped } from '../../../helpers/promote/stop.ts';
 import { skipBecause } from '../../skip.ts';
 
 const SOMEBODY = 65_533;
@@ -60,5 +64,29 @@ describe('what lies in promote’s own folder is believed only as promote leaves
     const content = fs.readFileSync(at('mark'), 'latin1');
     fs.writeFileSync(at('mark'), content.replace('prm_a', 'prm_b'), 'latin1');
     assert.throws(() => readMark(own), MarkDamaged);
+  });
+
+  it('a stage folder is the folder that was made, by its inode, and our own', function () {
+    fs.mkdirSync(at('stage'), { mode: 0o700 });
+    const ino = fs.statSync(at('stage')).ino.toString();
+    fs.closeSync(openStage(own, 'stage', ino) ?? -1);
+    assert.equal(openStage(own, 'gone', ino), undefined);
+    fs.writeFileSync(at('file'), '');
+    assert.throws(() => openStage(own, 'file', undefined), JournalDamaged);
+    assert.throws(() => openStage(own, 'stage', '1'), JournalDamaged);
+    if (process.getuid?.() !== 0) skipBecause(this, 'a folder is given away by root');
+    fs.chownSync(at('stage'), SOMEBODY, SOMEBODY);
+    assert.throws(() => openStage(own, 'stage', ino), JournalDamaged);
+  });
+
+  it('a root that was removed is none', () => {
+    fs.mkdirSync(at('root'));
+    const root = fs.openSync(at('root'), 'r');
+    fs.rmdirSync(at('root'));
+    assert.throws(
+      () => checkOpenRoot(root, [], []),
+      (error) => error instanceof Stopped && error.code === 'PROMOTION_UNSAFE_ROOT',
+    );
+    fs.closeSync(root);
   });
 });
