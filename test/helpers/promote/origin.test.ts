@@ -126,7 +126,7 @@ describe('a journal whose first record tells of another root', () => {
 
     it('looks first whether the root may be written at all', async () => {
       const forbidden = [chainOf(opened.root).folders];
-      const pace = { step: () => Promise.resolve(), log: () => undefined };
+      const pace = { step: () => Promise.resolve(), turn: () => Promise.resolve(), log: () => undefined };
       await assert.rejects(
         undo({ ...opened, forbidden }, opened, { promotion: id, bootId: 'this boot' }, pace),
         isUnsafe,

@@ -26,7 +26,7 @@ describe('new content is staged only as it was approved', () => {
     fs.rmSync(folder, { recursive: true });
   });
 
-  function stage(after: Side): unknown {
+  function stage(after: Side): Promise<unknown> {
     const planned: Planned = {
       slot: 0,
       path: Buffer.from('path'),
@@ -38,38 +38,38 @@ describe('new content is staged only as it was approved', () => {
     };
     const open = (): number => fs.openSync(path.join(folder, 'content'), 'r');
     const contents = { open, mismatch: 'PROMOTION_REVIEW_STALE' } as const;
-    return stageStep({ root, stage: root, contents, unnamed: true, sync: false }, planned);
+    return stageStep(
+      { root, stage: root, contents, unnamed: true, reflink: false, sync: false, turn: () => Promise.resolve() },
+      planned,
+    );
   }
 
-  function stops(code: string, after: Side): void {
-    assert.throws(
-      () => stage(after),
-      (error) => error instanceof Stopped && error.code === code,
-    );
+  async function stops(code: string, after: Side): Promise<void> {
+    await assert.rejects(stage(after), (error) => error instanceof Stopped && error.code === code);
     assert.deepEqual(fs.readdirSync(folder), ['content']);
   }
 
-  it('with its digest and its length', () => {
-    assert.notEqual(stage(GOOD), null);
+  it('with its digest and its length', async () => {
+    assert.notEqual(await stage(GOOD), null);
     fs.unlinkSync(path.join(folder, '0'));
-    stops('PROMOTION_REVIEW_STALE', { ...GOOD, sha256: '0'.repeat(64) });
-    stops('PROMOTION_REVIEW_STALE', { ...GOOD, bytes: 4 });
+    await stops('PROMOTION_REVIEW_STALE', { ...GOOD, sha256: '0'.repeat(64) });
+    await stops('PROMOTION_REVIEW_STALE', { ...GOOD, bytes: 4 });
   });
 
-  it('and nothing beyond its length is written', () => {
+  it('and nothing beyond its length is written', async () => {
     let writes = 0;
     interpose((name, _args, make) => {
       if (name === 'pwrite64') writes += 1;
       return make();
     });
-    stops('PROMOTION_REVIEW_STALE', { ...GOOD, bytes: 2 });
+    await stops('PROMOTION_REVIEW_STALE', { ...GOOD, bytes: 2 });
     assert.equal(writes, 0);
   });
 
-  it('and with its mode, where it is brought back: one that the kernel narrows is told', () => {
+  it('and with its mode, where it is brought back: one that the kernel narrows is told', async () => {
     interpose((name, _args, make) => (name === 'fchmod' ? 0 : make()));
-    assert.throws(
-      () => stage({ ...GOOD, known: { inos: ['1'], mtimeNs: '0' } }),
+    await assert.rejects(
+      stage({ ...GOOD, known: { inos: ['1'], mtimeNs: '0' } }),
       (error) => error instanceof Stopped && error.code === 'PROMOTION_UNSAFE_PATH',
     );
   });
