@@ -50,6 +50,8 @@ export const EQUIVALENT: Readonly<Record<string, string>> = {
     'a promotion goes to rest once, so no folder of its id stands where it is moved to, and one process alone writes to the folder',
   'preflight.ts checkOld: `status.mountId === statx(folder, ITSELF).mountId` as `true`':
     'the file or folder is opened right after it by a walk that crosses no mount, which refuses it by the same code',
+  'go-back.ts goBack: `const conflicts = takeAllBack(tree, prepared, onStep);` before `gatherStrays(stage, steps);`':
+    'what lies in a new folder that is in the stage folder again counts as taken back with that folder, and is out of it before anything is disposed of either way',
   'tree.ts isStillAt: `found.dev === held.dev` as `true`': ONE_MOUNT,
   'tree.ts isStillAt: `found.mountId === held.mountId` as `true`': ONE_MOUNT,
   'own-folder.ts replaceOwn: a rename without NOREPLACE':
