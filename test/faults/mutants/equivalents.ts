@@ -1,7 +1,7 @@
 /* Mutants that no test can kill, by id, and why none can: what they leave out is shown by something else, or nothing hangs on it. */
 
 const SLOT_FREE =
-  'the number of a step is free in the stage folder until the step puts something there, and nobody else may enter it';
+  'the number of a step is free in the stage folder until the step puts something there; only what its owner’s own hand puts there would be replaced, at no path of theirs';
 const AFTER = 'what was moved is compared again after the rename, and moved back where it is another';
 
 const TWICE =
