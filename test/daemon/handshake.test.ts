@@ -71,6 +71,14 @@ describe('the handshake of a real executor', function () {
     });
     plane.deliver(held);
     await until('it ended', () => plane.told.find(({ ending }) => ending !== undefined));
+    // Its end is told before the answer to that is on the ledger.
+    let [last, still] = ['', 0];
+    await until('the ledger stands still', async () => {
+      const now = JSON.stringify((await executor.status()).ledger);
+      still = now === last ? still + 1 : 0;
+      last = now;
+      return still > 20 || undefined;
+    });
     // One command of the recorded time that the machine never got.
     const kept = plane.frame({ operation: 'file.write', arguments: { path: name, content: name }, run: newRun() });
 

@@ -169,7 +169,6 @@ describe('a pairing in place of another', function () {
       ['claimed', 0, controlPlane],
       ['answered', 0, everything],
       ['answered', 0, controlPlane],
-      ['answered', 5, everything],
       ['answered', 15, controlPlane],
     ] as const;
     for (const [stage, afterMs, cut] of cases) {

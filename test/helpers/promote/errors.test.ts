@@ -67,14 +67,14 @@ describe('the disk refuses a call', function () {
     assert.ok((words.get('left') ?? 0) > 10, JSON.stringify([...words]));
   });
 
-  it('every other call of a recovery fails once, and drawn ones for good: it asks for attention with the cause, and the next one ends it', async () => {
+  it('every fourth call of a recovery fails once, and drawn ones for good: it asks for attention with the cause, and the next one ends it', async () => {
     const [, prepare = 0, , , , , , , sixth = 0] = clean.renames;
     const archive = clean.renames.at(-1) ?? 0;
     const moments = [prepare - 20, sixth, clean.commit, clean.commit + 2, (clean.commit + archive) >> 1, archive];
     for (const moment of moments) {
       const calls = await callsOfRecovery(moment);
-      const first = draw.below(2);
-      const once = calls.map((_, index) => drawn(calls, false, index + 1)).filter((_, index) => index % 2 === first);
+      const first = draw.below(4);
+      const once = calls.map((_, index) => drawn(calls, false, index + 1)).filter((_, index) => index % 4 === first);
       const lasting = Array.from({ length: LASTING_RECOVERIES }, () => drawn(calls, true));
       await each([...once, ...lasting], (fault) => playRecovery(clean, moment, fault));
     }
