@@ -10,6 +10,8 @@
  *
  * npm run campaign -- simulate [--minutes M] [--seed S] [--resume]
  *
+ * npm run campaign -- rule-mutants [--seed S]
+ *
  * The crash matrix and the mutants are given lists of cases without a seed; they run until all are played.
  */
 import { randomBytes } from 'node:crypto';
@@ -29,6 +31,7 @@ import { promoters } from './promoters.ts';
 import { runMutants } from './mutants.ts';
 import { racer } from './racer.ts';
 import { revocation } from './revocation.ts';
+import { runRuleMutants } from './rule-mutants.ts';
 import { runSimulate } from './simulate.ts';
 
 const TOP = path.resolve(import.meta.dirname, '..', '..');
@@ -41,6 +44,7 @@ function usage(why: string): never {
   console.error('npm run campaign -- crash [--minutes M] [--resume] [--jobs N] [--state FILE]');
   console.error('npm run campaign -- mutants [--only NUMBER|TEXT] [--minutes M] [--resume]');
   console.error('npm run campaign -- simulate [--minutes M] [--seed S] [--resume]');
+  console.error('npm run campaign -- rule-mutants [--seed S]');
   process.exit(64);
 }
 
@@ -106,6 +110,11 @@ if (positionals[0] === 'simulate') {
     top: TOP,
   });
   finish({ name: 'simulate', figures: () => figures }, standing);
+}
+
+if (positionals[0] === 'rule-mutants') {
+  const { standing, figures } = runRuleMutants(values.seed ?? '1');
+  finish({ name: 'rule-mutants', figures: () => figures }, standing);
 }
 
 const campaign = campaigns.find(({ name }) => name === positionals[0]);

@@ -51,7 +51,7 @@ describe('a simulated world', function () {
 
 describe('a rule that is missing', function () {
   this.timeout(60_000);
-  // The others take more events than the suite has time for: `npm run campaign -- simulate-mutants` plays all.
+  // The others take more events than the suite has time for: `npm run campaign -- rule-mutants` plays all.
   const soon = [
     'a proof says nothing of the past: an old copy is let in',
     'the epoch stands while a state changes',
