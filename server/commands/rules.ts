@@ -220,12 +220,16 @@ function judgeLate<Receipt extends CheckedReceipt>(
   const last = fresh.at(-1);
   const end = last && lateEnding(last, failure);
   if (!last || !end) return { is: 'open' };
-  const accepted = [...chain, ...fresh].find(({ type }) => type === 'machine.accepted')?.digest ?? null;
+  const whole = [...chain, ...fresh];
+  const accepted = whole.find(({ type }) => type === 'machine.accepted')?.digest ?? null;
+  // A refusal after the start stands in for a result that was refused (N-119): it was tried.
+  const isReplaced = last.type === 'machine.refused' && whole.some(({ type }) => type === 'machine.started');
+  const outcome = isReplaced ? 'failed' : end.outcome;
   const stepped = step(stored, {
     type: 'receipt.late',
     leasedDigest: chain.find(({ type }) => type === 'control.leased')?.digest ?? '',
     acceptedDigest: accepted,
-    ending: { ...end, receiptDigest: last.digest },
+    ending: { ...end, outcome, receiptDigest: last.digest },
   });
   if (!stepped.ok) return outOfOrder('the late chain does not continue the one that is known');
   return { is: 'taken', fresh, stored: stepped.stored };

@@ -1,6 +1,16 @@
 import assert from 'node:assert/strict';
 import { operations } from '../../../helpers/protocol/operations.ts';
-import { commandTimes, isOpen, refusedOutcome, stateName, stillHolds } from '../../../server/commands/rules.ts';
+import { commandMachine } from '../../../machines/command/machine.ts';
+import type { CommandEvent } from '../../../machines/command/types.ts';
+import { begin, step } from '../../../machines/step.ts';
+import {
+  commandTimes,
+  isOpen,
+  judgeFrame,
+  refusedOutcome,
+  stateName,
+  stillHolds,
+} from '../../../server/commands/rules.ts';
 import { judgePast, nothingRemembered, remember, standingOf } from '../../../server/channel/rules.ts';
 import { channelTimes } from '../../../server/protocol.ts';
 
@@ -19,6 +29,34 @@ describe('rules of commands', () => {
       order,
       order.toSorted((a, b) => a - b),
     );
+  });
+
+  it('a refused result that is replaced late, after its connection broke, is a failure and no refusal', () => {
+    const events: CommandEvent[] = [
+      { type: 'command.lease', epoch: 1, envelopeDigest: 'e', receiptDigest: 'l' },
+      { type: 'receipt.accepted', epoch: 1, previousDigest: 'l', receiptDigest: 'a' },
+      { type: 'receipt.started', epoch: 1, previousDigest: 'a', receiptDigest: 's' },
+      { type: 'result.unacceptable', epoch: 1, previousDigest: 's', receiptDigest: 'r', code: 'RESULT_INVALID' },
+      { type: 'connection.lost', epoch: 1 },
+    ];
+    let { stored } = begin(commandMachine, { commandId: 'c', executorId: 'x' });
+    for (const event of events) {
+      const stepped = step(commandMachine, stored, event);
+      assert.ok(stepped.ok);
+      stored = stepped.stored;
+    }
+    const chain = [
+      { type: 'control.leased', digest: 'l' },
+      { type: 'machine.accepted', digest: 'a' },
+      { type: 'machine.started', digest: 's' },
+      { type: 'machine.result', digest: 'r' },
+    ];
+    const replaced = { type: 'machine.refused', code: 'RESULT_REFUSED', digest: 'n', previous: 'r' } as const;
+    const from = { epoch: 2, unacceptable: null, failure: null };
+    const judged = judgeFrame({ stored, epoch: 1, chain }, [replaced], from, (before, event) =>
+      step(commandMachine, before, event),
+    );
+    assert.equal(judged.is === 'taken' && judged.stored.value, 'failed');
   });
 
   it('an envelope holds only while every fact that it was built from does', () => {
