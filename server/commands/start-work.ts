@@ -89,13 +89,15 @@ async function executorChanged(work: Work, id: ExecutorId): Promise<void> {
 async function settleLeftovers(work: Work): Promise<void> {
   const given = await work.store.read
     .selectFrom('commands')
-    .select(['id', 'epoch'])
+    .select(['id', 'epoch', 'executor'])
     .where('open', '=', YES)
     .where('epoch', 'is not', null)
     .execute();
   for (const { id, epoch } of given) {
     if (epoch !== null) await stepCommand(work, id, { type: 'connection.lost', epoch });
   }
+  // The process that committed a withdrawal may have died before it asked for the end of what ran.
+  for (const executor of new Set(given.map((row) => row.executor))) await cancelWithdrawn(work, executor);
 }
 
 async function expireCommands(work: Work): Promise<void> {

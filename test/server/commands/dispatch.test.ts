@@ -298,6 +298,20 @@ describe('bringing commands to a machine', () => {
     assert.equal(back.delivered.filter(({ envelope }) => envelope.command === given).length, 0);
   });
 
+  it('what was withdrawn by a process that died over it is asked to stop by the next one', async () => {
+    const machine = plane.machine(paired);
+    await machine.connect();
+    const run = await openRun(plane);
+    const asked = machine.ask('work', { capacity: 1 });
+    const given = await run.start('file.mkdir', { path: 'd' });
+    assert.equal((await asked).commands.length, 1);
+    await plane.context.store.write((tx) => tx.deleteFrom('grants').where('executor', '=', paired.executor).execute());
+    const again = await startWork(plane.context);
+    const { state, cancelWanted } = await storedCommand(plane, given);
+    await again.stop();
+    assert.deepEqual([state, cancelWanted], ['unknown', 1]);
+  });
+
   it('with the store gone nothing is given out and nothing is said to be done', async () => {
     const { machine, run } = await openRunOn(plane, paired);
     const { store } = plane.context;
