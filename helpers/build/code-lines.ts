@@ -346,7 +346,10 @@ export const channel: Record<ChannelRefusal, Line> = {
   PROTOCOL_VERSION_UNSUPPORTED: ['Another protocol version.', update],
   EXECUTOR_UNKNOWN: ['The control plane has no such executor.', 'Pair again.'],
   PROOF_INVALID: ['The proof is not signed by the paired key.', 'Pair again; a lost key never comes back.'],
-  CHALLENGE_EXPIRED: ['The challenge was used or is older than a minute.', again],
+  CHALLENGE_EXPIRED: [
+    'The challenge was used, is older than a minute, or more of the ledger came to be known since it was made.',
+    again,
+  ],
   CLOCK_SKEW: ['The two clocks differ by more than a minute.', 'Set the clock of the one that is wrong.'],
   CONNECTION_FENCED: ['A newer connection of this executor stands, or access changed.', again],
   EXECUTOR_REVOKED: ['The executor was ended.', 'Pair as a new one.'],

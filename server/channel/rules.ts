@@ -37,9 +37,7 @@ export function judgePast(
 ): Extract<Statement<'control.session'>['verdict'], 'ledger-behind' | 'ledger-forked'> | undefined {
   if (stated.ledgerCount < remembered.ledgerCount) return 'ledger-behind';
   if (stated.acknowledgedCount !== challenged) return 'ledger-forked';
-  // The remembered head may have grown between challenge and proof, by receipts of the connection that this one replaces.
-  if (challenged === remembered.ledgerCount && stated.acknowledgedHead !== remembered.ledgerHead)
-    return 'ledger-forked';
+  if (stated.acknowledgedHead !== remembered.ledgerHead) return 'ledger-forked';
   if (stated.ledgerCount === remembered.ledgerCount && stated.ledgerHead !== remembered.ledgerHead)
     return 'ledger-forked';
   return stated.guard <= remembered.guard ? 'ledger-forked' : undefined;

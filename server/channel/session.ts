@@ -142,6 +142,9 @@ async function attemptProof(
 ): Promise<ProofAnswer | undefined> {
   const { executor } = row;
   const remembered = await findRemembered(work.store.read, executor);
+  // THREAT: a copy of the machine states the old head, which both have, while the newest record that is known is the other one's.
+  if (remembered.ledgerCount !== challenged.acknowledgedCount)
+    throw ended('CHALLENGE_EXPIRED', 'more of this ledger came to be known since the challenge; ask anew');
   const judged = judge(row, proof, remembered, challenged);
   const fields = {
     at: work.clock.now(),

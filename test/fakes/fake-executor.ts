@@ -202,9 +202,13 @@ export class FakeExecutor {
     return { ledgerCount: this.state.heads.length - 1, ledgerHead: this.#head };
   }
 
-  /** Challenge and proof; `lie` goes over the fields of the proof. Returns the verdict. */
-  async prove(lie: Partial<Statement<'machine.session'>> = {}): Promise<Statement<'control.session'>> {
+  /** Challenge and proof; `lie` goes over the fields of the proof, `between` happens before it is made. Returns the verdict. */
+  async prove(
+    lie: Partial<Statement<'machine.session'>> = {},
+    between: () => Promise<unknown> = () => Promise.resolve(),
+  ): Promise<Statement<'control.session'>> {
     const { challenge, acknowledgedCount } = await this.ask('session.challenge', { executor: this.machine.executor });
+    await between();
     const nonce = randomBytes(32);
     const proof = this.sign('machine.session', {
       at: Date.now(),

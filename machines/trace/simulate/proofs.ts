@@ -34,6 +34,7 @@ export function prove(plane: ControlPlane, session: Session, id: number, proof: 
   const at = epochMs + timeline.now;
   if (!rules.isTimely(proof.at, at)) return refuse('CLOCK_SKEW');
   if (attempts === 0) return refuse('UNAVAILABLE');
+  if (row.remembered.ledgerCount !== challenged.count) return refuse('CHALLENGE_EXPIRED');
   const judged = rules.judgeProof(proofRow(row), proof, row.remembered, challenged.count);
   const { verdict, epoch } = judged;
   const isOnline = verdict === 'online' || verdict === 'descriptor-needed';

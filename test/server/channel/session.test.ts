@@ -246,6 +246,26 @@ describe('session of a machine', () => {
     assert.equal((await backwards.prove()).verdict, 'ledger-forked');
   });
 
+  it('a clone is not let in by a challenge from before the newest record of the original was known', async () => {
+    const state = freshState();
+    const machine = plane.machine(paired, undefined, state);
+    await machine.connect();
+    const forked = copyOf(state);
+    forked.guard += 10;
+    forked.heads.push(randomBytes(32), randomBytes(32));
+    const fork = plane.machine(paired, undefined, forked);
+    await fork.open();
+    const more = async (): Promise<void> => {
+      const fields = { at: Date.now(), executor: paired.executor, epoch: machine.epoch, ...machine.ledger };
+      machine.record('machine.heartbeat', machine.sign('machine.heartbeat', fields));
+      await machine.heartbeat();
+    };
+    await assert.rejects(fork.prove({}, more), refusedWith('CHALLENGE_EXPIRED'));
+    const again = plane.machine(paired, undefined, forked);
+    await again.open();
+    assert.equal((await again.prove()).verdict, 'ledger-forked');
+  });
+
   it('an executor in error is told so by a signed verdict, gets no session, and one repair leads back', async () => {
     const state = freshState();
     const machine = plane.machine(paired, undefined, state);
