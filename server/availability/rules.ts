@@ -46,6 +46,15 @@ export function decideAvailability(facts: AvailabilityFacts): Availability {
   return missing === undefined ? { available: true } : { available: false, reason: missing[1] };
 }
 
+/**
+ * Why a right fell, whether or not the machine is there; undefined while it stands. A pause or a silence takes no right, and hides none
+ * that was taken (N-103).
+ */
+export function withdrawnBecause(facts: AvailabilityFacts): AvailabilityReason | undefined {
+  const answer = decideAvailability({ ...facts, online: true });
+  return answer.available ? undefined : answer.reason;
+}
+
 function rank(reason: AvailabilityReason): number {
   return order.findIndex(([, named]) => named === reason);
 }

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { CommandId, ExecutorId } from '../../helpers/protocol/ids.ts';
-import { resolve } from '../availability/store.ts';
+import { withdrawnBecause } from '../availability/rules.ts';
+import { readFacts } from '../availability/store.ts';
 import { readStanding } from '../executors/store.ts';
 import type { Reader, Writer } from '../store/store.ts';
 import { stepInside } from './finish.ts';
@@ -22,13 +23,12 @@ export async function cancelWithdrawn(work: Work, executor: ExecutorId): Promise
     const isRevoked = (await readStanding(tx, executor))?.state === 'revoked';
     for (const { id, state, operation, agent, person, project } of await mayRun(work, tx, executor)) {
       const wish = { person, agent: agent ?? undefined, operation, executor, origin: { project } };
-      const answer = await resolve(work, tx, wish);
-      const isLost = isRevoked && state === 'queued';
-      if (answer.available || (answer.reason === 'offline' && !isLost)) continue;
-      const refused = { type: 'command.refused', code: isLost ? 'EXECUTOR_REVOKED' : answer.reason } as const;
+      const reason = withdrawnBecause(await readFacts(work, tx, wish));
+      const code = isRevoked && state === 'queued' ? 'EXECUTOR_REVOKED' : reason;
+      if (code === undefined) continue;
       const row =
         state === 'queued'
-          ? await stepInside(work, tx, id, refused)
+          ? await stepInside(work, tx, id, { type: 'command.refused', code })
           : state === 'unknown'
             ? await wantCancelled(tx, id)
             : await stepInside(work, tx, id, { type: 'command.cancel', by: 'withdrawn' }, { cancelWanted: 1 });

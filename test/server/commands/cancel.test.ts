@@ -13,7 +13,7 @@ import type { FakeExecutor, Play } from '../../fakes/fake-executor.ts';
 import { startControlPlane, until } from '../control-plane.ts';
 import type { ControlPlane, PairedMachine } from '../control-plane.ts';
 import { refusedWith } from '../refused-with.ts';
-import { bareRun, deliver, done, openRun, openRunOn, storedCommand, untilCancelled } from '../work-run.ts';
+import { bareRun, deliver, done, narrow, openRun, openRunOn, storedCommand, untilCancelled } from '../work-run.ts';
 
 describe('ending what a machine was given', () => {
   let plane: ControlPlane;
@@ -187,6 +187,16 @@ describe('ending what a machine was given', () => {
     const back = plane.machine(paired, undefined, machine.state);
     await back.connect();
     assert.deepEqual((await back.askControl()).cancel, [envelope.command]);
+  });
+
+  it('a pause hides nothing that is withdrawn under it: what runs is asked to stop', async () => {
+    const { machine, run } = await openRunOn(plane, paired, untilCancelled);
+    const called = run.call('file.mkdir', { path: 'd' });
+    const delivered = await until('the command', () => machine.delivered[0]);
+    await changeExecutor(plane.context, paired.executor, { type: 'executor.pause' });
+    await narrow(plane, paired);
+    await until('the wish', () => delivered.cancelled.aborted);
+    assert.equal((await called).end?.outcome, 'cancelled');
   });
 
   it('a machine that ignores its fence gets nothing and is believed nothing', async () => {
