@@ -59,6 +59,7 @@ export class Computer {
     this.executor = own.executor;
     this.disk = own.disk;
     this.isCopy = own.isCopy;
+    this.way.onSlow = () => setting.watch.troubled(own.executor);
   }
 
   /** Remaining time of its sleep, in ms; 0 while it is awake. */

@@ -5,7 +5,7 @@
 import { isOpen, stateName } from '../../../server/commands/rules.ts';
 import type { Database, Owner, Transaction } from './database.ts';
 import { Dispatcher } from './dispatcher.ts';
-import { isAvailable, standingRow } from './facts.ts';
+import { availabilityFacts, standingRow } from './facts.ts';
 import type { Answer, Question, Told } from './messages.ts';
 import type { End, Link, Message } from './network.ts';
 import { challenge, prove } from './proofs.ts';
@@ -28,8 +28,6 @@ export interface Session {
 
 /** How long a held answer takes to be signed, in ms. */
 const SIGN_MS = { least: 1, most: 3 };
-/** How long after a commit the other processes hear that something changed, in ms. */
-const NOTIFY_MS = { least: 0, most: 20 };
 
 /** One process. `peers` are all processes, this one among them. */
 export class ControlPlane implements Owner, End {
@@ -88,7 +86,7 @@ export class ControlPlane implements Owner, End {
         return prove(this, session, message.id, question.proof);
       case 'work':
         session.work = { id: message.id, capacity: question.capacity };
-        return this.poke(session.executor);
+        return this.dispatcher.poke(session.executor);
       case 'control':
         session.control = message.id;
         return this.#look(session);
@@ -122,18 +120,12 @@ export class ControlPlane implements Owner, End {
     });
   }
 
-  /** A question is held, or something is queued: what waits may be leased. */
-  poke(executor: string): void {
-    this.dispatcher.poke(executor);
-  }
-
   /** Something of this machine changed: its held questions are looked at again. */
-  wake(executor: string): void {
-    if (!this.alive) return;
+  #wake(executor: string): void {
     const session = this.#lanes.get(executor);
     if (!session) return;
     this.#look(session);
-    this.poke(executor);
+    this.dispatcher.poke(executor);
   }
 
   /** Settles what connections left that no process has any more (R61). */
@@ -144,16 +136,16 @@ export class ControlPlane implements Owner, End {
     }
   }
 
-  /** What was withdrawn ends first, so that the very answer which tells of a fence names the commands. */
+  /** Something of this machine was committed. What was withdrawn ends first, so that the very answer which tells of a fence names the commands. */
   changed(executor: string): void {
     if (!this.alive) return;
     const lost = this.database.unsettled(executor).filter((id) => this.#isWithdrawn(id));
-    if (lost.length === 0) return this.#tellAll(executor);
+    if (lost.length === 0) return this.#wake(executor);
     this.database.write(this, executor, {
       body: (tx) => {
         for (const id of lost) if (this.#isWithdrawn(id)) this.#cancelWithdrawn(tx, id);
       },
-      after: () => this.#tellAll(executor),
+      after: () => this.#wake(executor),
     });
   }
 
@@ -161,11 +153,11 @@ export class ControlPlane implements Owner, End {
     const command = this.database.get('commands', id);
     const row = command && this.database.get('executors', command.executor);
     if (!command || !row || command.stored.status === 'done') return false;
-    const answer = isAvailable(this.setting, row, command.operation);
-    if (answer.available) return false;
-    const revokedInQueue = stateName(row.stored.value) === 'revoked' && stateName(command.stored.value) === 'queued';
-    const isOver = stateName(command.stored.value) === 'unknown' && command.deadline <= this.setting.timeline.now;
-    return (answer.reason !== 'offline' || revokedInQueue) && !command.cancelWanted && !isOver;
+    const state = stateName(command.stored.value);
+    const isLost = stateName(row.stored.value) === 'revoked' && state === 'queued';
+    const isOver = state === 'unknown' && command.deadline <= this.setting.timeline.now;
+    if (isOver || command.cancelWanted) return false;
+    return isLost || this.setting.rules.withdrawnBecause(availabilityFacts(row, command.operation)) !== undefined;
   }
 
   #cancelWithdrawn(tx: Transaction, id: string): void {
@@ -176,14 +168,6 @@ export class ControlPlane implements Owner, End {
     // An unknown outcome takes no wish as an event; the next control answer names it all the same.
     else if (stateName(row.stored.value) === 'unknown') tx.put('commands', { ...row, cancelWanted: true });
     else stepCommand(this.setting, tx, id, { type: 'command.cancel', by: 'withdrawn' }, { cancelWanted: true });
-  }
-
-  #tellAll(executor: string): void {
-    const { timeline, random } = this.setting;
-    for (const peer of this.#peers) {
-      if (peer === this) peer.wake(executor);
-      else timeline.after(random.between(NOTIFY_MS.least, NOTIFY_MS.most), () => peer.wake(executor));
-    }
   }
 
   isHeard(executor: string): boolean {

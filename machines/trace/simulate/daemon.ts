@@ -6,7 +6,7 @@ import { createActor } from 'xstate';
 import type { Actor, AnyActorRef } from 'xstate';
 import { Scheduler } from '../../../daemon/scheduler.ts';
 import type { CommandId, RunId } from '../../../helpers/protocol/ids.ts';
-import type { RecoverAnswer } from '../../daemon/types.ts';
+import type { OpenLedger, RecoverAnswer } from '../../daemon/types.ts';
 import { CONTROL_SILENCE_MS } from '../../daemon/connection.ts';
 import { asked } from './asked.ts';
 import type { Ask } from './asked.ts';
@@ -183,7 +183,7 @@ export class Daemon {
             else ask.resolve({ answer });
           }),
         ),
-        openLedger: asked((ask) => soon(() => this.#openLedger(ask))),
+        openLedger: asked((ask: Ask<OpenLedger['output'], OpenLedger['input']>) => soon(() => this.#openLedger(ask))),
         connect: asked((ask) => connect(this, ask)),
         stopGuests: asked((ask: Gave) => soon(() => ask.resolve({ stopped: 0 }))),
         reportFault: asked((ask) =>
@@ -200,9 +200,7 @@ export class Daemon {
     });
   }
 
-  #openLedger(
-    ask: Parameters<Parameters<typeof asked<{ open: ReturnType<Executions['recall']> }, unknown>>[0]>[0],
-  ): void {
+  #openLedger(ask: Ask<OpenLedger['output'], OpenLedger['input']>): void {
     if (this.computer.disk.damaged) return ask.reject();
     this.ledger = new Ledger(this.setting, this.computer.disk, () => this.#damaged());
     ask.resolve({ open: this.executions.recall() });

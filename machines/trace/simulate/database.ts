@@ -71,13 +71,16 @@ const COMMIT_MS = { least: 0, most: 4 };
 /** The one store. */
 export class Database {
   readonly #setting: Setting;
+  /** Hears of each commit under a lock, with who made it: so every process learns of it, also where that one dies over it. */
+  readonly #heard: (lock: string, by: Owner) => void;
   readonly #rows = new Map<string, Tables[TableName]>();
   readonly #queues = new Map<string, Waiting[]>();
   readonly #open = new Map<string, Set<string>>();
   #numbers = 0;
 
-  constructor(setting: Setting) {
+  constructor(setting: Setting, heard: (lock: string, by: Owner) => void) {
     this.#setting = setting;
+    this.#heard = heard;
   }
 
   get<Name extends TableName>(table: Name, id: string): Tables[Name] | undefined {
@@ -148,6 +151,7 @@ export class Database {
     timeline.after(takes, () => {
       if (waiting.owner.alive) {
         this.commit(tx);
+        if (tx.writes.size > 0) this.#heard(lock, waiting.owner);
         waiting.after(result);
       }
       this.#end(lock);

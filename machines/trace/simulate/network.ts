@@ -23,6 +23,8 @@ export interface End {
 /** The way between one machine and everything outside; while it is cut, nothing passes and nobody is told. */
 export class Way {
   readonly #waiting: (() => void)[] = [];
+  /** Told when a message on it takes long: whoever waits for what follows it waits as well. */
+  onSlow: (() => void) | undefined;
   #cut = false;
   readonly links = new Set<Link>();
 
@@ -51,7 +53,7 @@ export class Way {
 type Side = 'machine' | 'server';
 
 /** How long one message travels, in ms. */
-const TRAVEL_MS = { least: 1, most: 12, slow: 3000 };
+const TRAVEL_MS = { least: 1, most: 12, prompt: 300, slow: 3000 };
 
 /** One connection. */
 export class Link {
@@ -98,6 +100,12 @@ export class Link {
     return this.#over[side];
   }
 
+  /** Whether it is healthy and nothing on it takes long. */
+  get isPrompt(): boolean {
+    const latest = Math.max(this.#arrives.machine, this.#arrives.server);
+    return this.isHealthy && latest - this.#setting.timeline.now <= TRAVEL_MS.prompt;
+  }
+
   /** Says something; what is said after the end is said to nobody. */
   say(from: Side, id: number, body: unknown): void {
     if (this.#over[from]) return;
@@ -138,6 +146,7 @@ export class Link {
     const inOrder = random.chance(weather.reordered) ? 0 : this.#arrives[to];
     const at = Math.max(timeline.now + travels, inOrder);
     this.#arrives[to] = Math.max(at, this.#arrives[to]);
+    if (at - timeline.now > TRAVEL_MS.prompt) this.#way.onSlow?.();
     timeline.after(at - timeline.now, () => this.#way.pass(() => this.#deliver(to, message)));
   }
 

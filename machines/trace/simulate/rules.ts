@@ -3,7 +3,7 @@
  * own. The world takes them from here alone, so that one of them can be replaced to see whether its absence is noticed.
  */
 import { checkBounds, checkReplay, checkStart, inputOf, isOpen, recalled } from '../../../daemon/rules.ts';
-import { decideAvailability } from '../../../server/availability/rules.ts';
+import { decideAvailability, withdrawnBecause } from '../../../server/availability/rules.ts';
 import { isTimely, judgeProof, remember, standingOf } from '../../../server/channel/rules.ts';
 import { commandTimes, judgeFrame, leaseFactsOf, stillHolds } from '../../../server/commands/rules.ts';
 import { changedFact, promotionEvents } from '../../../server/drafts/rules.ts';
@@ -33,6 +33,7 @@ export const shippedRules = {
   standingOf,
   isTimely,
   decideAvailability,
+  withdrawnBecause,
   isLastAdministrator,
   leaseFactsOf,
   stillHolds,

@@ -5,6 +5,7 @@
 import { Computer } from './computer.ts';
 import { ControlPlane } from './control-plane.ts';
 import { Database } from './database.ts';
+import type { Owner } from './database.ts';
 import { beginRun, makeExecutor } from './decisions.ts';
 import { emptyDisk } from './disk.ts';
 import { agentOperations, PROMOTE } from './facts.ts';
@@ -41,6 +42,8 @@ export interface WorldOptions {
 /** Weather in which every message arrives. */
 export const calm: Weather = { lost: 0, repeated: 0, reordered: 0, slow: 0 };
 
+/** How long after a commit the other processes hear of it, in ms. */
+const NOTIFY_MS = { least: 0, most: 20 };
 /** ms since the Unix epoch at which every world begins. */
 const EPOCH_MS = 1_800_000_000_000;
 /** Longest run time that owners permit, in ms. */
@@ -71,7 +74,8 @@ export class World {
       later: (ms, then) => void timeline.after(ms, then),
       servedFor: () => (this.servers.some(({ alive }) => alive) ? timeline.now - this.#servedSince : 0),
       row: (table, id) => this.database.get(table, id),
-      isHeard: (executor) => this.servers.some((server) => server.alive && server.hears(executor)),
+      isHeard: (executor) =>
+        this.servers.some((server) => server.alive && server.laneOf(executor)?.link.isPrompt === true),
     });
     this.setting = {
       timeline,
@@ -89,7 +93,7 @@ export class World {
         return `${prefix}-${this.#fresh}`;
       },
     };
-    this.database = new Database(this.setting);
+    this.database = new Database(this.setting, (executor, by) => this.#notify(executor, by));
     this.#sweeps = new Sweeps(this.setting, this.database, () => this.servers);
     this.#pairings = new PairingDesk(this.setting, this.database, () => this.servers.some(({ alive }) => alive));
     for (let at = 0; at < (options.controlPlanes ?? 1); at += 1) this.#startServer(`server-${at + 1}`, at);
@@ -181,6 +185,14 @@ export class World {
     if (!server?.alive) return;
     server.crash();
     this.setting.timeline.after(restartsAfter, () => this.#startServer(server.name, at));
+  }
+
+  /** A commit is told to the processes that did not make it. */
+  #notify(executor: string, by: Owner): void {
+    const { timeline, random } = this.setting;
+    for (const server of this.servers)
+      if (server !== by)
+        timeline.after(random.between(NOTIFY_MS.least, NOTIFY_MS.most), () => server.changed(executor));
   }
 
   #computer(executor: string, disk: Computer['disk'], isCopy = false): Computer {
