@@ -123,10 +123,10 @@ function showSummary(
       .map(([kind, count]) => [`fault ${kind}`, String(count)]),
   ];
   for (const line of columns(rows)) say(terminal, line);
-  if (violations.length === 0) say(terminal, styled(terminal, 'green', 'every invariant held after each step'));
+  if (violations.length === 0) say(terminal, styled(terminal, 'green', 'every invariant held'));
 }
 
-/** The shortest story that shows it: options, the newest lines of the trace, where each actor of them stands, and the command. */
+/** A shorter story that shows it: options, the newest lines of the trace, where each actor of them stands, and the command. */
 function showViolation(terminal: Terminal, options: SimulationOptions, found: Simulated, wish: SimulateWish): void {
   const write = (line: string): void => void terminal.error.write(`${line}\n`);
   const lines: TraceLine[] = [];

@@ -1,6 +1,7 @@
 /*
  * What the two ways of serving a role share: its contract, its refusals, and the end of a process whose peer broke the protocol.
  */
+import { decodeMessage, type Message, type Request } from '../protocol/envelope.ts';
 import { EXIT_VIOLATION } from './exits.ts';
 
 /** What checks one body: a zod schema, of which nothing but `parse` is used. */
@@ -17,6 +18,20 @@ export type Contract = {
 export function violation(what: string): never {
   process.stderr.write(`protocol violation: ${what}\n`);
   return process.exit(EXIT_VIOLATION);
+}
+
+/** The request in a frame; the process ends where it is none, or its number is not above the last one. */
+export function requestOf(payload: Buffer, lastId: number): Request {
+  let message: Message;
+  try {
+    message = decodeMessage(payload);
+  } catch {
+    // the cause would quote the bytes
+    return violation('a frame is no message');
+  }
+  if (message.kind !== 'request') return violation(`a ${message.kind} arrived`);
+  if (message.id <= lastId) return violation('a number of a request came again');
+  return message;
 }
 
 /** What a thrown error refuses with, or undefined where the contract does not name it. */

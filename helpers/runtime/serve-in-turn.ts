@@ -10,10 +10,10 @@
  */
 import fs from 'node:fs';
 
-import { decodeMessage, encodeMessage, type Message } from '../protocol/envelope.ts';
+import { encodeMessage, type Message, type Request } from '../protocol/envelope.ts';
 import { encodeFrame, FrameReader } from '../protocol/frame.ts';
 import { endUnlessConfined } from './confined.ts';
-import { refusalOf, violation, type Contract } from './serve-contract.ts';
+import { refusalOf, requestOf, violation, type Contract } from './serve-contract.ts';
 
 const CHANNEL = 3;
 const CHUNK_BYTES = 65_536;
@@ -46,6 +46,7 @@ export function serveInTurn<C extends Contract>({ contract, handlers, afterwards
     const length = readChannel(chunk);
     for (const payload of framesOf(frames, chunk.subarray(0, length))) {
       const request = requestOf(payload, lastId);
+      if (request.key !== undefined) violation('a request has a key');
       lastId = request.id;
       writeChannel(encodeFrame(encodeMessage(answer(contract, table, request))));
     }
@@ -58,8 +59,6 @@ export function serveInTurn<C extends Contract>({ contract, handlers, afterwards
   turn();
 }
 
-type Request = Extract<Message, { kind: 'request' }>;
-
 function framesOf(frames: FrameReader, bytes: Buffer): Buffer[] {
   try {
     // what is not whole yet is held by the reader, and the chunk is read into again
@@ -67,20 +66,6 @@ function framesOf(frames: FrameReader, bytes: Buffer): Buffer[] {
   } catch {
     return violation('a frame breaks its limit');
   }
-}
-
-function requestOf(payload: Buffer, lastId: number): Request {
-  let message: Message;
-  try {
-    message = decodeMessage(payload);
-  } catch {
-    // the cause would quote the bytes
-    return violation('a frame is no message');
-  }
-  if (message.kind !== 'request') return violation(`a ${message.kind} arrived`);
-  if (message.id <= lastId) return violation('a number of a request came again');
-  if (message.key !== undefined) return violation('a request has a key');
-  return message;
 }
 
 function answer(

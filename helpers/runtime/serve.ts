@@ -11,11 +11,11 @@ import { createHash } from 'node:crypto';
 import { Socket } from 'node:net';
 
 import { encode } from '../protocol/codec.ts';
-import { decodeMessage, encodeMessage, type Message, type Request } from '../protocol/envelope.ts';
+import { encodeMessage, type Message, type Request } from '../protocol/envelope.ts';
 import { encodeFrame, FrameReader } from '../protocol/frame.ts';
 import { endUnlessConfined } from './confined.ts';
 import { compileSoon } from './engine.ts';
-import { refusalOf, violation, type Contract } from './serve-contract.ts';
+import { refusalOf, requestOf, violation, type Contract } from './serve-contract.ts';
 
 /** How one request is answered: `phases` in which it is permitted, once or many times in the life of the process. */
 export type ServeRow<Body, Reply, Phase extends string> = {
@@ -126,17 +126,8 @@ class Server {
   }
 
   take(payload: Buffer): void {
-    let message: Message;
-    try {
-      message = decodeMessage(payload);
-    } catch {
-      // the cause would quote the bytes
-      return violation('a frame is no message');
-    }
-    if (message.kind !== 'request') return violation(`a ${message.kind} arrived`);
-    if (message.id <= this.#lastId) return violation('a number of a request came again');
-    this.#lastId = message.id;
-    const request = message;
+    const request = requestOf(payload, this.#lastId);
+    this.#lastId = request.id;
     void this.#answers.of(request, () => this.#answer(request)).then((answer) => this.send(answer));
   }
 

@@ -2,10 +2,12 @@
  * A machine's end of its connection in a simulated world, as actors/control-plane.ts and daemon/session.ts keep it: each answer meets
  * its question or ends the connection, and a question that nobody answers in time ends it too.
  */
+import { CONTROL_SILENCE_MS } from '../../daemon/connection.ts';
 import type { Answer, Question } from './messages.ts';
 import type { End, Link, Message } from './network.ts';
 import type { Setting } from './setting.ts';
 import type { Planned } from './timeline.ts';
+import { CONTROL_HOLD_MS } from './times.ts';
 
 interface Waiting {
   readonly answered: (answer: Answer) => void;
@@ -16,7 +18,7 @@ interface Waiting {
 /** How long each question may wait, in ms; the two lanes that are held are watched otherwise. */
 const ANSWER_MS = { challenge: 10_000, prove: 10_000, receipts: 15_000, descriptor: 10_000 } as const;
 /** How long a control question may stay without an answer, in ms. */
-const CONTROL_MS = 4500;
+const CONTROL_MS = CONTROL_HOLD_MS + CONTROL_SILENCE_MS;
 
 /** One connection of a machine. */
 export class Channel implements End {

@@ -19,9 +19,8 @@ import { connect } from './connect.ts';
 import type { Rules } from './rules.ts';
 import type { Setting } from './setting.ts';
 import type { Planned } from './timeline.ts';
+import { CONTROL_HOLD_MS } from './times.ts';
 
-/** How long a control question is held, in ms. */
-const HOLD_MS = 1500;
 /** Commands that run at once at most. */
 const LIMIT = 4;
 
@@ -127,7 +126,7 @@ export class Daemon {
   /** The machine slept: its time stood still, and what it was told then is late. */
   slept(): void {
     // The control lane finds that out with its next answer, and a new session states the time.
-    this.setting.timeline.after(1500, () => this.channel?.end());
+    this.setting.timeline.after(CONTROL_HOLD_MS, () => this.channel?.end());
   }
 
   /** The owner's file changed: it is stated anew. */
@@ -234,7 +233,7 @@ export class Daemon {
   /** It passes again, and the lane is answered as before. */
   mended(): void {
     const standing = this.#standing;
-    this.later(this.setting.random.between(1, HOLD_MS), () => {
+    this.later(this.setting.random.between(1, CONTROL_HOLD_MS), () => {
       if (this.channel?.isHealthy !== true) return;
       this.#isQuiet = false;
       this.actor.send({ type: 'control.answered', standing });
@@ -249,7 +248,7 @@ export class Daemon {
   #quiet(channel: Channel): void {
     const { timeline, random, watch } = this.setting;
     // A lane that is quiet already was heard last when that began.
-    if (!this.#isQuiet) this.#heardAt = (channel.troubledAt ?? timeline.now) - random.below(HOLD_MS);
+    if (!this.#isQuiet) this.#heardAt = (channel.troubledAt ?? timeline.now) - random.below(CONTROL_HOLD_MS);
     this.#isQuiet = true;
     this.computer.quiet();
     watch.silent(this);

@@ -7,11 +7,10 @@ import type { ControlPlane } from './control-plane.ts';
 import type { Database } from './database.ts';
 import { stepCommand, stepExecutor, stepPromotion } from './server-steps.ts';
 import type { Setting } from './setting.ts';
+import { OFFLINE_MS } from './times.ts';
 
 /** How often deadlines are looked at, in ms. */
 const SWEEP_MS = 1000;
-/** Silence after which a machine is offline, in ms (N-210). */
-const OFFLINE_MS = 60_000;
 
 /** The sweeps of all processes together. */
 export class Sweeps {

@@ -26,6 +26,7 @@ import { agentOperations, availabilityFacts, PROMOTE } from './facts.ts';
 import type { Frame, Proof, Receipt } from './messages.ts';
 import type { Finished } from './operation.ts';
 import type { CommandRow, ExecutorRow, PromotionRow, Tables } from './tables.ts';
+import { CONTROL_HOLD_MS } from './times.ts';
 
 /** What did not hold, and when. */
 export interface Violation {
@@ -63,14 +64,12 @@ export interface Watched {
 const SETTLES_MS = 90_000;
 /** A withdrawal holds on a working lane within this, in ms. */
 const WITHDRAWN_MS = 1000;
-/** How old the last answer may be when a lane is cut, in ms. */
-const HOLD_MS = 1500;
 /** How long a step may take that began in time: a check of the gate, a record. */
 const STEP_MS = 50;
 /** Without a working lane no step begins after this, in ms. */
-const SILENT_MS = CONTROL_SILENCE_MS + HOLD_MS;
+const SILENT_MS = CONTROL_SILENCE_MS + CONTROL_HOLD_MS;
 /** And nothing runs after this, in ms: the minute, the grace of a stop, and its notice. */
-const ENDED_MS = 60_000 + HOLD_MS + 2100;
+const ENDED_MS = 60_000 + CONTROL_HOLD_MS + 2100;
 
 /** Watches one world. */
 export class Watch {
@@ -195,7 +194,7 @@ export class Watch {
   /** A machine hears nothing from now on: after a minute of that nothing may run on it. */
   silent(host: Daemon): void {
     this.#world.later(ENDED_MS, () => {
-      if (!host.alive || host.silentFor < ENDED_MS - HOLD_MS || host.computer.wakesIn > 0) return;
+      if (!host.alive || host.silentFor < ENDED_MS - CONTROL_HOLD_MS || host.computer.wakesIn > 0) return;
       for (const { frame, host: other, finished, stopping } of this.#truths.values())
         if (other === host && !finished && !stopping)
           this.broken('2 permitted', `${frame.command} runs after a minute of silence`);
@@ -291,19 +290,19 @@ export class Watch {
       const withdrawn = { at: this.#world.now(), lane: this.#world.isHeard(after.id) };
       this.#withdrawn.set(key, withdrawn);
       this.#world.later(WITHDRAWN_MS, () => {
-        if (withdrawn.lane) this.#stillRuns(key, withdrawn, 'was not asked to stop within a second');
+        if (withdrawn.lane)
+          this.#stillRuns(key, withdrawn, (stopping) => !stopping, 'was not asked to stop within a second');
       });
-      this.#world.later(ENDED_MS, () => this.#stillRuns(key, withdrawn, 'runs a minute later'));
+      this.#world.later(ENDED_MS, () => this.#stillRuns(key, withdrawn, () => true, 'runs a minute later'));
     }
   }
 
-  #stillRuns(key: string, withdrawn: object, says: string): void {
+  #stillRuns(key: string, withdrawn: object, isWrong: (stopping: boolean) => boolean, says: string): void {
     if (this.#withdrawn.get(key) !== withdrawn) return;
     for (const { frame, host, finished, stopping } of this.#truths.values()) {
       if (finished || !host.alive || host.computer.wakesIn > 0 || `${frame.executor} ${frame.operation}` !== key)
         continue;
-      if (says.startsWith('was') && stopping) continue;
-      this.broken('2 permitted', `${frame.command} ${says} after its operation was withdrawn`);
+      if (isWrong(stopping)) this.broken('2 permitted', `${frame.command} ${says} after its operation was withdrawn`);
     }
   }
 

@@ -4,6 +4,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 
 import { readScenario } from '../../../daemon/cli/scenario.ts';
+import { CONTROL_SILENCE_MS } from '../../../machines/daemon/connection.ts';
 import { replay } from '../../../machines/trace/replay.ts';
 import { faultKinds } from '../../../machines/trace/simulate/faults.ts';
 import { shippedRules } from '../../../machines/trace/simulate/rules.ts';
@@ -12,6 +13,8 @@ import { shrink } from '../../../machines/trace/simulate/shrink.ts';
 import { simulate } from '../../../machines/trace/simulate/simulate.ts';
 import type { SimulationOptions } from '../../../machines/trace/simulate/simulate.ts';
 import { dense } from '../../../machines/trace/simulate/society.ts';
+import { CONTROL_HOLD_MS, OFFLINE_MS } from '../../../machines/trace/simulate/times.ts';
+import { channelTimes } from '../../../server/protocol.ts';
 import { simulateWorld, tellStory } from '../../kit/simulate.ts';
 import { mutants } from './mutants.ts';
 
@@ -46,6 +49,14 @@ describe('a simulated world', function () {
     simulateWorld({ seed: 'replayed', hours: 1, executors: 2, faults: ['cut', 'daemon'] }, (line) => lines.push(line));
     const replayed = replay(lines.join(''));
     assert.deepEqual(replayed.ok ? [] : replayed.differences, []);
+  });
+});
+
+describe('the modelled channel', () => {
+  it('has the times of the real one', () => {
+    const modelled = [CONTROL_HOLD_MS, CONTROL_SILENCE_MS, OFFLINE_MS];
+    const { controlHoldMs, controlSilenceStepMs, offlineMs } = channelTimes;
+    assert.deepEqual(modelled, [controlHoldMs, controlSilenceStepMs, offlineMs]);
   });
 });
 
