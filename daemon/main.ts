@@ -4,7 +4,6 @@
  */
 import net from 'node:net';
 import { pino } from 'pino';
-import { compileSoon } from '../helpers/runtime/engine.ts';
 import { Core, DESCRIPTORS } from './core.ts';
 import type { Note } from './executor.ts';
 import { Home } from './home.ts';
@@ -20,7 +19,6 @@ const KEY_MS = 10_000;
 const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, pino.destination({ dest: 2, sync: true }));
 
 async function main(): Promise<void> {
-  compileSoon();
   const supervisor = new net.Socket({ fd: DESCRIPTORS.supervisor, readable: true, writable: true });
   const trace = new TraceLog(`/proc/self/fd/${DESCRIPTORS.state}`);
   const note: Note = (code, sentence) => log.info({ code }, sentence);

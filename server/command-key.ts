@@ -224,7 +224,11 @@ async function openKeyFolder(folder: string, user: { readonly uid: number; reado
 async function keyOf(client: KeyStoreClient): Promise<Uint8Array> {
   const status = await client.request('keystore.status', {}, { withinMs: ANSWER_MS });
   if (status.state === 'empty') {
-    const made = await client.request('keystore.generate', { purpose: 'control-plane' }, { withinMs: ANSWER_MS });
+    const made = await client.request(
+      'keystore.generate',
+      { purpose: 'control-plane' },
+      { withinMs: ANSWER_MS, key: 'generate' },
+    );
     return made.publicKey;
   }
   if (status.purpose !== 'control-plane')

@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { compileSoon } from '../helpers/runtime/engine.ts';
 import { aboutError } from './about-error.ts';
 import { setupAddress } from './accounts/setup.ts';
 import { createApp } from './app.ts';
@@ -21,7 +20,6 @@ const STOP_MS = 10_000;
  * later one cannot start. Prints one line of JSON once it listens: `{"listening": origin, "setup": one-time address or null}`.
  */
 export async function serve(settings: Settings, installationFolder: string): Promise<void> {
-  compileSoon();
   const endings: (() => Promise<unknown>)[] = [];
   try {
     const key = await startCommandKey(installationFolder, settings.dataFolder);

@@ -12,14 +12,8 @@ export type KeyStoreHandlers = {
   readonly [Type in KeyStoreRequest]: (body: KeyStoreBody<Type>) => KeyStoreReply<Type>;
 };
 
-/** What answers, and what is done while nobody waits for an answer. */
-export interface OpenKeyStore {
-  readonly handlers: KeyStoreHandlers;
-  readonly afterwards: () => void;
-}
-
-/** Opens the folder behind a descriptor, which must belong to `uid`. */
-export function openKeyStore(descriptor: number, uid: number): OpenKeyStore {
+/** Opens the folder behind a descriptor, which must belong to `uid`, and returns what answers. */
+export function openKeyStore(descriptor: number, uid: number): KeyStoreHandlers {
   const store = open(descriptor, uid);
   const answer = <Reply>(work: (store: Store) => Reply): Reply => {
     if (store instanceof StoreUnsafe) throw refusalOf(store);
@@ -29,10 +23,10 @@ export function openKeyStore(descriptor: number, uid: number): OpenKeyStore {
       throw refusalOf(error);
     }
   };
-  const handlers: KeyStoreHandlers = {
+  return {
     'keystore.status': () => answer(status),
     'keystore.generate': ({ purpose }) => answer((keys) => ({ publicKey: keys.generate(purpose).publicKey })),
-    'keystore.sign': (body) => answer((keys) => ({ signed: signAll(keys, body) })),
+    'keystore.sign': (body) => answer((keys) => ({ signed: signAndLookAhead(keys, body) })),
     'keystore.rotate-prepare': () =>
       answer((keys) => {
         const { current, next } = keys.prepare();
@@ -44,7 +38,6 @@ export function openKeyStore(descriptor: number, uid: number): OpenKeyStore {
     'keystore.rotate-abandon': () => answer((keys) => nothing(keys.abandon())),
     'keystore.erase': () => answer((keys) => nothing(keys.erase())),
   };
-  return { handlers, afterwards: () => lookAhead(store) };
 }
 
 const nothing = (_done: void): Record<string, never> => ({});
@@ -66,15 +59,17 @@ function status(keys: Store): KeyStoreReply<'keystore.status'> {
   return { state: 'rotating', purpose, publicKey, nextPublicKey: next.publicKey, rotation };
 }
 
-/** Reserves guards ahead of the request that would wait for the disk; a store that never signs reserves none. */
-function lookAhead(store: Store | StoreUnsafe): void {
-  if (store instanceof StoreUnsafe || store.current === undefined) return;
-  try {
-    store.guards.reserveAhead();
-  } catch (error) {
-    // A full disk is met again, and refused, by the first request that needs the block.
-    if (!(error instanceof StoreUnwritable)) throw error;
-  }
+function signAndLookAhead(keys: Store, body: KeyStoreBody<'keystore.sign'>): KeyStoreReply<'keystore.sign'>['signed'] {
+  const signed = signAll(keys, body);
+  setImmediate(() => {
+    try {
+      keys.guards.reserveAhead();
+    } catch (error) {
+      // A full disk is met again, and refused, by the first request that needs the block.
+      if (!(error instanceof StoreUnwritable)) throw error;
+    }
+  });
+  return signed;
 }
 
 function refusalOf(error: unknown): unknown {

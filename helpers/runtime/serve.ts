@@ -11,11 +11,20 @@ import { createHash } from 'node:crypto';
 import { Socket } from 'node:net';
 
 import { encode } from '../protocol/codec.ts';
-import { encodeMessage, type Message, type Request } from '../protocol/envelope.ts';
+import { decodeMessage, encodeMessage, type Message, type Request } from '../protocol/envelope.ts';
 import { encodeFrame, FrameReader } from '../protocol/frame.ts';
 import { endUnlessConfined } from './confined.ts';
-import { compileSoon } from './engine.ts';
-import { refusalOf, requestOf, violation, type Contract } from './serve-contract.ts';
+import { EXIT_VIOLATION } from './exits.ts';
+
+/** What checks one body: a zod schema, of which nothing but `parse` is used. */
+type Shape = { parse(value: unknown): unknown };
+
+/** What the owner's protocol.ts declares. */
+type Contract = {
+  readonly requests: Readonly<Record<string, { readonly body: Shape; readonly reply: Shape }>>;
+  readonly events: Readonly<Record<string, Shape>>;
+  readonly refusals: readonly string[];
+};
 
 /** How one request is answered: `phases` in which it is permitted, once or many times in the life of the process. */
 export type ServeRow<Body, Reply, Phase extends string> = {
@@ -57,6 +66,11 @@ export type Served<C extends Contract, Phase extends string> = {
  */
 const KEYS_KEPT = 4096;
 const BYTES_KEPT = 8_388_608;
+
+function violation(what: string): never {
+  process.stderr.write(`protocol violation: ${what}\n`);
+  return process.exit(EXIT_VIOLATION);
+}
 
 type Remembered = { readonly asked: string; readonly answer: Promise<Message>; bytes: number };
 
@@ -101,6 +115,11 @@ class Answers {
 
 type AnyRow = ServeRow<unknown, unknown, string>;
 
+function refusalOf(error: unknown, refusals: readonly string[]): { code: string; message: string } | undefined {
+  if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return undefined;
+  return refusals.includes(error.code) ? { code: error.code, message: error.message.slice(0, 400) } : undefined;
+}
+
 class Server {
   readonly #contract: Contract;
   readonly #table: Readonly<Record<string, AnyRow>>;
@@ -126,8 +145,17 @@ class Server {
   }
 
   take(payload: Buffer): void {
-    const request = requestOf(payload, this.#lastId);
-    this.#lastId = request.id;
+    let message: Message;
+    try {
+      message = decodeMessage(payload);
+    } catch {
+      // the cause would quote the bytes
+      return violation('a frame is no message');
+    }
+    if (message.kind !== 'request') return violation(`a ${message.kind} arrived`);
+    if (message.id <= this.#lastId) return violation('a number of a request came again');
+    this.#lastId = message.id;
+    const request = message;
     void this.#answers.of(request, () => this.#answer(request)).then((answer) => this.send(answer));
   }
 
@@ -160,7 +188,6 @@ class Server {
 /** Serves descriptor 3 until it ends, then exits 0. Ends the process at once when it is not confined. */
 export function serve<C extends Contract, Phase extends string>(options: ServeOptions<C, Phase>): Served<C, Phase> {
   endUnlessConfined();
-  compileSoon();
   const { contract, atEnd } = options;
   const channel = new Socket({ fd: 3, readable: true, writable: true });
   // the table is typed by the contract; the server checks each body by the contract's shape before its handler sees it

@@ -70,10 +70,7 @@ describe('key-store, ended at any call', () => {
 
   function openFolder(): { handlers: KeyStoreHandlers; close: () => void } {
     const descriptor = fs.openSync(folder, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
-    return {
-      handlers: openKeyStore(descriptor, process.getuid?.() ?? 0).handlers,
-      close: () => fs.closeSync(descriptor),
-    };
+    return { handlers: openKeyStore(descriptor, process.getuid?.() ?? 0), close: () => fs.closeSync(descriptor) };
   }
 
   it('a key-store killed before each file call of a rotation goes on with exactly one usable key, and the rotation can be resumed', () => {

@@ -52,7 +52,7 @@ describe('key-store', () => {
   function start(uid = own): KeyStoreHandlers {
     const descriptor = fs.openSync(folder, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
     open.push(descriptor);
-    return openKeyStore(descriptor, uid).handlers;
+    return openKeyStore(descriptor, uid);
   }
   function startWithKey(purpose: 'machine' | 'control-plane' = 'machine'): {
     handlers: KeyStoreHandlers;

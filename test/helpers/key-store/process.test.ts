@@ -106,7 +106,6 @@ describe('key-store, a confined process', function () {
         encode({ kind: 'request', version: 1, id: 1, type: 'keystore.generate', body: { purpose: 'other' } }),
       ),
       encodeFrame(encode({ kind: 'reply', id: 1, body: {} })),
-      encodeFrame(encode({ kind: 'request', version: 1, id: 1, type: 'keystore.status', key: 'a', body: {} })),
     ]) {
       const { channel, exited } = start();
       channel.write(nonsense);

@@ -27,7 +27,7 @@ describe('statements of one request that name each other', () => {
   beforeEach(() => {
     folder = fs.mkdtempSync(path.join(os.tmpdir(), 'signer-'));
     descriptor = fs.openSync(folder, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
-    const { handlers } = openKeyStore(descriptor, process.getuid?.() ?? 0);
+    const handlers = openKeyStore(descriptor, process.getuid?.() ?? 0);
     handlers['keystore.generate']({ purpose: 'machine' });
     sign = (...statements) => handlers['keystore.sign']({ key: 'current', statements }).signed;
   });
